@@ -1,0 +1,44 @@
+//! Exit codes, one documented list for every command but `exec`, which has its own.
+
+use std::process::ExitCode;
+
+/// The list as `--help` shows it.
+pub const HELP: &str = "Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario; 3 the budget ended without \
+a single reward; 130 interrupted and resumable. `exec` has its own: see `captime exec --help`.";
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything asked for was done.
+    Done,
+    /// We failed: a full disk, a refused system call, a bug.
+    Failed,
+    /// The command line or the scenario is wrong.
+    Usage,
+    /// The budget ended without a single reward.
+    NoReward,
+    /// Interrupted; `captime run` goes on from here.
+    Interrupted,
+    /// A status that is not ours to choose: that of the command `exec` ran.
+    Status(u8),
+}
+
+impl Exit {
+    /// The number the shell sees.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::NoReward => 3,
+            Self::Interrupted => 130,
+            Self::Status(code) => code,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}

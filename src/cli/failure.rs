@@ -1,0 +1,72 @@
+//! What went wrong, as the user reads it: the message, then what to do about it.
+
+use std::io::{ErrorKind, Write};
+
+use super::Exit;
+
+/// An error on its way to stderr, with its hint and exit code.
+#[derive(Debug)]
+pub struct Failure {
+    exit: Exit,
+    /// Empty when there is nothing to say, as after a closed pipe.
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure that is the command line's or the scenario's fault (exit 2).
+    pub fn usage(message: impl ToString) -> Self {
+        Self {
+            exit: Exit::Usage,
+            message: message.to_string(),
+            hint: None,
+        }
+    }
+
+    /// A failure that is ours or the machine's (exit 1).
+    pub fn ours(message: impl ToString) -> Self {
+        Self {
+            exit: Exit::Failed,
+            message: message.to_string(),
+            hint: None,
+        }
+    }
+
+    /// Adds what the user can change to get past this.
+    #[must_use]
+    pub fn hint(mut self, hint: Option<impl ToString>) -> Self {
+        self.hint = hint.map(|hint| hint.to_string());
+        self
+    }
+
+    /// The exit code this failure asks for.
+    pub fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// Writes `captime: message` and the hint below it.
+    pub fn print(&self, to: &mut dyn Write) {
+        if self.message.is_empty() {
+            return;
+        }
+        // Nowhere left to complain to when stderr itself is gone.
+        let _ = writeln!(to, "captime: {}", self.message);
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(to, "  hint: {hint}");
+        }
+    }
+}
+
+/// Errors of writing results: a reader that went away (`| head`) ends us quietly, as it ends any Unix tool.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == ErrorKind::BrokenPipe {
+            return Self {
+                exit: Exit::Done,
+                message: String::new(),
+                hint: None,
+            };
+        }
+        Self::ours(error)
+    }
+}

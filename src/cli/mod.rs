@@ -1,0 +1,64 @@
+//! The command line: one file per subcommand, exit codes in one list, errors printed in one place.
+
+mod exit_code;
+mod failure;
+
+pub use exit_code::Exit;
+pub use failure::Failure;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Tune an algorithm and its time limit together.
+#[derive(Debug, Parser)]
+#[command(name = "captime", version, max_term_width = 100, after_help = exit_code::HELP)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {}
+
+/// Runs the command line of this process and gives its exit status.
+pub fn main() -> ExitCode {
+    run(std::env::args_os())
+}
+
+fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    match dispatch(cli.command) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            failure.print(&mut std::io::stderr().lock());
+            failure.exit().into()
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<Exit, Failure> {
+    match command {}
+}
+
+/// Prints clap's message; help and version are data and leave with 0, anything else is bad usage.
+fn usage(error: &clap::Error) -> ExitCode {
+    let text = error.render();
+    let is_data = !error.use_stderr();
+    // A reader that went away (`captime --help | head -1`) is not a failure.
+    let _ = if is_data {
+        write!(std::io::stdout().lock(), "{text}")
+    } else {
+        write!(std::io::stderr().lock(), "{text}")
+    };
+    if is_data {
+        Exit::Done.into()
+    } else {
+        Exit::Usage.into()
+    }
+}

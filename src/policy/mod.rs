@@ -1,0 +1,43 @@
+//! Policies: what chooses a pull each round and learns from what it brought. One file each, plus a line in `kind.rs`.
+//!
+//! No file, clock or thread in here: a policy is a function of its problem, its seed and what it was told.
+
+mod explanation;
+mod kind;
+mod options;
+mod problem;
+mod recommendation;
+pub mod uniform;
+
+pub use explanation::{Candidate, Explanation, Why};
+pub use kind::PolicyKind;
+pub use options::{OptionValue, Options, PolicyError};
+pub use problem::Problem;
+pub use recommendation::Recommendation;
+
+use rand::Rng;
+
+use crate::round::{Observation, Pull, Round};
+
+/// Chooses a pull each round and learns from what it brought.
+///
+/// Only `launched` and `observe` change what is known (`choose` may refresh caches), and `rng` is seeded from
+/// (run seed, round, purpose): replaying both in journal order restores a policy exactly.
+pub trait Policy: Send {
+    /// Proposes the pull of this round.
+    fn choose(&mut self, round: Round, rng: &mut dyn Rng) -> Pull;
+
+    /// The pull was started; until it is observed it counts as pending.
+    fn launched(&mut self, round: Round, pull: Pull);
+
+    /// Learns from one finished, censored or failed pull.
+    ///
+    /// A round that was never `launched` is learned from all the same: calibration and replayed histories.
+    fn observe(&mut self, round: Round, seen: Observation, rng: &mut dyn Rng);
+
+    /// The pair to use if the run stopped now, with its interval; none before the first observation.
+    fn recommend(&self) -> Option<Recommendation>;
+
+    /// Why the last choice was made: to be asked after `choose`, before anything else is told.
+    fn explain(&self) -> Explanation;
+}

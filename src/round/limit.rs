@@ -1,0 +1,164 @@
+//! How much of the resource a pull is granted.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Resource the policy grants to a pull: seconds of wall or CPU time, or a plain count of work. Positive, finite.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Limit(f64);
+
+/// Why numbers are not limits.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum LimitError {
+    /// Zero, negative, infinite or not a number.
+    #[error("limit {0} is not a positive number")]
+    NotPositive(f64),
+    /// No limit at all.
+    #[error("there is no limit")]
+    Empty,
+    /// The same limit twice.
+    #[error("limit {0} stands twice")]
+    Twice(f64),
+}
+
+impl Limit {
+    /// A limit of this size.
+    pub fn new(value: f64) -> Result<Self, LimitError> {
+        if value.is_finite() && value > 0.0 {
+            Ok(Self(value))
+        } else {
+            Err(LimitError::NotPositive(value))
+        }
+    }
+
+    /// Its size in the resource's own unit.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(to)
+    }
+}
+
+impl From<Limit> for f64 {
+    fn from(limit: Limit) -> Self {
+        limit.0
+    }
+}
+
+impl TryFrom<f64> for Limit {
+    type Error = LimitError;
+
+    fn try_from(value: f64) -> Result<Self, LimitError> {
+        Self::new(value)
+    }
+}
+
+/// The admissible limits, the paper's set M: never empty, strictly ascending.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LimitGrid(Vec<Limit>);
+
+impl LimitGrid {
+    /// A grid of these limits, in any order.
+    pub fn new(values: impl IntoIterator<Item = f64>) -> Result<Self, LimitError> {
+        let mut limits = values
+            .into_iter()
+            .map(Limit::new)
+            .collect::<Result<Vec<_>, _>>()?;
+        limits.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some(pair) = limits.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(LimitError::Twice(pair[0].0));
+        }
+        if limits.is_empty() {
+            Err(LimitError::Empty)
+        } else {
+            Ok(Self(limits))
+        }
+    }
+
+    /// `points` equidistant limits from `from` to `to`, both included; a single point is `to`.
+    pub fn equidistant(from: f64, to: f64, points: usize) -> Result<Self, LimitError> {
+        let step = (to - from) / (points.max(2) - 1) as f64;
+        let between = (0..points.saturating_sub(1)).map(|k| from + step * k as f64);
+        Self::new(between.chain((points > 0).then_some(to)))
+    }
+
+    /// `max * k / points` for k = 1..=points.
+    pub fn fractions(max: f64, points: usize) -> Result<Self, LimitError> {
+        Self::new((1..=points).map(|k| max * k as f64 / points as f64))
+    }
+
+    /// `points` limits from `from` to `to` with a constant ratio; a single point is `to`.
+    pub fn logarithmic(from: f64, to: f64, points: usize) -> Result<Self, LimitError> {
+        Limit::new(from)?;
+        Limit::new(to)?;
+        let ratio = (to / from).ln() / (points.max(2) - 1) as f64;
+        let between = (0..points.saturating_sub(1)).map(|k| {
+            if k == 0 {
+                from
+            } else {
+                from * (ratio * k as f64).exp()
+            }
+        });
+        Self::new(between.chain((points > 0).then_some(to)))
+    }
+
+    /// The limits, ascending.
+    pub fn as_slice(&self) -> &[Limit] {
+        &self.0
+    }
+
+    /// How many limits there are, at least one.
+    #[expect(clippy::len_without_is_empty, reason = "a grid is never empty")]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The largest limit, the paper's tau_max.
+    pub fn max(&self) -> Limit {
+        *self.0.last().expect("a grid is never empty")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(grid: Result<LimitGrid, LimitError>) -> Vec<f64> {
+        grid.unwrap()
+            .as_slice()
+            .iter()
+            .map(|limit| limit.get())
+            .collect()
+    }
+
+    #[test]
+    fn grids_are_sorted_and_hit_their_ends() {
+        assert_eq!(values(LimitGrid::new([3.0, 1.0, 2.0])), [1.0, 2.0, 3.0]);
+        assert_eq!(
+            values(LimitGrid::fractions(5.0, 5)),
+            [1.0, 2.0, 3.0, 4.0, 5.0]
+        );
+        assert_eq!(values(LimitGrid::equidistant(0.5, 0.9, 2)), [0.5, 0.9]);
+        assert_eq!(values(LimitGrid::equidistant(0.1, 0.9, 1)), [0.9]);
+        let log = values(LimitGrid::logarithmic(0.1, 300.0, 8));
+        assert_eq!((log.len(), log[0], log[7]), (8, 0.1, 300.0));
+        assert!(log.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn what_is_no_limit_is_refused() {
+        for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(Limit::new(value).is_err());
+        }
+        assert_eq!(LimitGrid::new([]), Err(LimitError::Empty));
+        assert_eq!(LimitGrid::new([1.0, 1.0]), Err(LimitError::Twice(1.0)));
+        assert!(LimitGrid::equidistant(0.1, 0.9, 0).is_err());
+        assert!(LimitGrid::logarithmic(0.0, 1.0, 3).is_err());
+    }
+}

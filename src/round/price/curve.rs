@@ -1,0 +1,332 @@
+//! One increasing function of x, written by the user.
+
+use std::fmt;
+
+use exmex::prelude::*;
+use exmex::{FlatExVal, Val};
+
+/// An increasing function of x: a shorthand or an expression.
+#[derive(Clone)]
+pub struct Curve {
+    text: String,
+    shape: Shape,
+}
+
+/// The shapes that cost nothing to evaluate are told apart; all others go through the expression.
+#[derive(Clone)]
+enum Shape {
+    Zero,
+    Times(f64),
+    Over(f64),
+    Expression(Box<FlatExVal<i32, f64>>),
+}
+
+/// Why a text is no price.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PriceError {
+    /// The text is no expression.
+    #[error("`{text}` cannot be read as a price: {reason}")]
+    Unreadable {
+        /// What was written.
+        text: String,
+        /// What the parser stumbled over.
+        reason: String,
+    },
+    /// A name other than x.
+    #[error("`{text}` uses `{name}`, but a price depends on `x` only")]
+    UnknownName {
+        /// What was written.
+        text: String,
+        /// The name that is not x.
+        name: String,
+    },
+    /// Infinite, not a number, or negative somewhere.
+    #[error("`{text}` is {value} at x = {x}, which is no price")]
+    NotAPrice {
+        /// What was written.
+        text: String,
+        /// Where.
+        x: f64,
+        /// What it is there.
+        value: f64,
+    },
+    /// Falls somewhere on (0, max].
+    #[error("`{text}` falls from {from} to {to} near x = {x}, but a price must never fall")]
+    Falling {
+        /// What was written.
+        text: String,
+        /// Where.
+        x: f64,
+        /// Just before.
+        from: f64,
+        /// Just after.
+        to: f64,
+    },
+}
+
+impl PriceError {
+    /// What the user can write instead.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unreadable { .. } => {
+                "write `none`, `linear`, `par10` or an expression like `x / 10 if x <= 0.5 else 10 * x`".into()
+            }
+            Self::UnknownName { .. } => "x is consumption / unit; unit is the largest limit unless given".into(),
+            Self::NotAPrice { .. } => "cost and penalty are finite and at least 0 wherever a limit can reach".into(),
+            Self::Falling { .. } => "consuming more, or being granted more in vain, must not become cheaper".into(),
+        }
+    }
+}
+
+/// Far more than any price needs; keeps hostile input from exhausting the parser's stack.
+const LONGEST: usize = 500;
+
+/// How finely a curve is looked at before its jumps are closed in on.
+const SAMPLES: usize = 2048;
+
+impl Curve {
+    /// Reads `none`, `linear`, `parK`, or an expression in x.
+    pub fn parse(text: &str) -> Result<Self, PriceError> {
+        let text = text.trim();
+        let unreadable = |reason: String| PriceError::Unreadable {
+            text: text.into(),
+            reason,
+        };
+        if let Some(shape) = Shape::short(text) {
+            return Ok(Self {
+                text: text.into(),
+                shape,
+            });
+        }
+        if text.len() > LONGEST {
+            return Err(unreadable(format!("longer than {LONGEST} characters")));
+        }
+        let parsed = exmex::parse_val::<i32, f64>(text)
+            .map_err(|error| unreadable(error.msg().to_owned()))?;
+        if let Some(name) = parsed.var_names().iter().find(|name| *name != "x") {
+            return Err(PriceError::UnknownName {
+                text: text.into(),
+                name: name.clone(),
+            });
+        }
+        Ok(Self {
+            text: text.into(),
+            shape: Shape::Expression(Box::new(parsed)),
+        })
+    }
+
+    /// Its value at x; not a number where the expression has none.
+    pub fn at(&self, x: f64) -> f64 {
+        match &self.shape {
+            Shape::Zero => 0.0,
+            Shape::Times(factor) => factor * x,
+            Shape::Over(divisor) => x / divisor,
+            Shape::Expression(expression) => {
+                let x = [Val::Float(x)];
+                let value = expression.eval(if expression.var_names().is_empty() {
+                    &[]
+                } else {
+                    &x
+                });
+                match value {
+                    Ok(Val::Float(value)) => value,
+                    Ok(Val::Int(value)) => f64::from(value),
+                    _ => f64::NAN,
+                }
+            }
+        }
+    }
+
+    /// Checks that it is finite, not negative and never falling on (0, end].
+    pub(super) fn check(&self, end: f64) -> Result<(), PriceError> {
+        let not_a_price = |x, value| PriceError::NotAPrice {
+            text: self.text.clone(),
+            x,
+            value,
+        };
+        let mut points: Vec<f64> = (1..=SAMPLES)
+            .map(|k| end * k as f64 / SAMPLES as f64)
+            .collect();
+        // Next to zero too: `1 / x` is finite on any grid, but not on (0, end].
+        points.insert(0, f64::MIN_POSITIVE);
+        let mut before = (0.0, f64::NAN);
+        for x in points {
+            let value = self.at(x);
+            if !value.is_finite() || value < 0.0 {
+                return Err(not_a_price(x, value));
+            }
+            let tolerance = 1e-12 * before.1.abs();
+            if value < before.1 - tolerance {
+                return Err(PriceError::Falling {
+                    text: self.text.clone(),
+                    x,
+                    from: before.1,
+                    to: value,
+                });
+            }
+            before = (x, value);
+        }
+        Ok(())
+    }
+
+    /// Where it jumps in (0, end): each the last x before the jump.
+    ///
+    /// A sample interval that rises more than its neighbours is halved until two neighbouring numbers remain; if they
+    /// still differ by much, that is a jump and not a slope.
+    pub(super) fn jumps(&self, end: f64) -> Vec<f64> {
+        if !matches!(self.shape, Shape::Expression(_)) {
+            return vec![];
+        }
+        let x = |k: usize| end * k as f64 / SAMPLES as f64;
+        let rises: Vec<f64> = (1..SAMPLES)
+            .map(|k| self.at(x(k + 1)) - self.at(x(k)))
+            .collect();
+        let stands_out = |k: usize| {
+            let neighbours = [k.wrapping_sub(1), k + 1]
+                .into_iter()
+                .filter_map(|j| rises.get(j));
+            let least = neighbours.copied().fold(f64::INFINITY, f64::min);
+            rises[k] > 1.5 * least
+        };
+        (0..rises.len())
+            .filter(|&k| stands_out(k))
+            .filter_map(|k| self.jump_between(x(k + 1), x(k + 2)))
+            .collect()
+    }
+
+    fn jump_between(&self, mut low: f64, mut high: f64) -> Option<f64> {
+        let (mut at_low, mut at_high) = (self.at(low), self.at(high));
+        let whole = at_high - at_low;
+        loop {
+            let middle = f64::midpoint(low, high);
+            if middle <= low || middle >= high {
+                break;
+            }
+            let at_middle = self.at(middle);
+            if at_middle - at_low > at_high - at_middle {
+                (high, at_high) = (middle, at_middle);
+            } else {
+                (low, at_low) = (middle, at_middle);
+            }
+        }
+        (at_high - at_low > 0.01 * whole).then_some(low)
+    }
+}
+
+impl Shape {
+    /// `none`, `linear`, `parK`, and the forms of a straight line people write: `x`, `10 * x`, `x * 10`, `x / 10`.
+    fn short(text: &str) -> Option<Self> {
+        let number = |text: &str| {
+            text.trim()
+                .parse::<f64>()
+                .ok()
+                .filter(|factor| factor.is_finite())
+        };
+        match text {
+            "none" => return Some(Self::Zero),
+            "linear" | "x" => return Some(Self::Times(1.0)),
+            _ => {}
+        }
+        if let Some(factor) = text.strip_prefix("par").and_then(number) {
+            return Some(Self::Times(factor));
+        }
+        if let Some((left, right)) = text.split_once('*') {
+            let factor = if left.trim() == "x" {
+                right
+            } else if right.trim() == "x" {
+                left
+            } else {
+                return None;
+            };
+            return number(factor).map(Self::Times);
+        }
+        let (left, right) = text.split_once('/')?;
+        (left.trim() == "x").then(|| number(right).map(Self::Over))?
+    }
+}
+
+impl fmt::Display for Curve {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Curve {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "Curve({})", self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str, x: f64) -> f64 {
+        Curve::parse(text).unwrap().at(x)
+    }
+
+    #[test]
+    fn shorthands_and_expressions_agree() {
+        for x in [0.1, 0.5, 1.0, 3.0] {
+            assert_eq!(at("linear", x), at("x + 0", x));
+            assert_eq!(at("par10", x), at("10 * (x)", x));
+            assert_eq!(at("par2.5", x), at("(x) * 2.5", x));
+            assert_eq!(at("x / 10", x), at("(x) / 10", x));
+            assert_eq!(at("none", x), 0.0);
+        }
+        assert_eq!(at("x ^ 2", 3.0), 9.0);
+        assert_eq!(at("x / 10 if x <= 0.5 else 10 * x", 0.5), 0.05);
+        assert_eq!(at("x / 10 if x <= 0.5 else 10 * x", 0.75), 7.5);
+        assert_eq!(at("3", 0.75), 3.0);
+    }
+
+    #[test]
+    fn bad_prices_are_refused_with_the_reason() {
+        let refused = |text: &str| Curve::parse(text).unwrap_err();
+        assert!(matches!(refused("x +"), PriceError::Unreadable { .. }));
+        assert!(matches!(refused(""), PriceError::Unreadable { .. }));
+        assert!(matches!(
+            refused(&"(".repeat(100_000)),
+            PriceError::Unreadable { .. }
+        ));
+        assert!(matches!(
+            refused("10 * tau"),
+            PriceError::UnknownName { .. }
+        ));
+        let unchecked = |text: &str| Curve::parse(text).unwrap().check(1.0);
+        assert!(matches!(
+            unchecked("1 - x"),
+            Err(PriceError::Falling { .. })
+        ));
+        assert!(matches!(
+            unchecked("10 * x if x <= 0.5 else x / 10"),
+            Err(PriceError::Falling { .. })
+        ));
+        assert!(matches!(
+            unchecked("1 / x"),
+            Err(PriceError::NotAPrice { .. } | PriceError::Falling { .. })
+        ));
+        assert!(matches!(
+            unchecked("0 - 1 + x"),
+            Err(PriceError::NotAPrice { .. })
+        ));
+        assert!(matches!(
+            unchecked("par-1"),
+            Err(PriceError::NotAPrice { .. })
+        ));
+        assert_eq!(unchecked("sqrt(x)"), Ok(()));
+        assert_eq!(unchecked("3"), Ok(()));
+    }
+
+    #[test]
+    fn slopes_are_no_jumps() {
+        for text in [
+            "x ^ 8",
+            "sqrt(x)",
+            "exp(20 * x)",
+            "x if x < 0.5 else 3 * x - 1",
+        ] {
+            assert!(Curve::parse(text).unwrap().jumps(1.0).is_empty(), "{text}");
+        }
+    }
+}

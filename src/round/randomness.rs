@@ -1,0 +1,59 @@
+//! The random numbers of a round: a function of (seed, round, purpose), so that replaying a journal restores them.
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+use super::Round;
+
+/// What random numbers are for; each purpose has a stream of its own, so that none can disturb another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The policy choosing a pull.
+    Choose,
+    /// The policy learning from an outcome.
+    Observe,
+    /// Drawing the instance of a round.
+    Instance,
+    /// The seed handed to the target.
+    Target,
+    /// Sampling the arms to calibrate with.
+    Calibrate,
+}
+
+/// Gives the generator for one purpose in one round of the run with this seed.
+pub fn randomness(seed: u64, round: Round, purpose: Purpose) -> Pcg64Mcg {
+    let high = mixed(mixed(seed).wrapping_add(purpose as u64));
+    let low = mixed(high ^ round.0);
+    let mut state = [0; 16];
+    state[..8].copy_from_slice(&low.to_le_bytes());
+    state[8..].copy_from_slice(&(high ^ low.rotate_left(32)).to_le_bytes());
+    Pcg64Mcg::from_seed(state)
+}
+
+/// `SplitMix64`'s finaliser: every input bit reaches every output bit.
+fn mixed(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::Rng;
+
+    #[test]
+    fn every_seed_round_and_purpose_has_its_own_numbers() {
+        let draw = |seed, round, purpose| randomness(seed, Round(round), purpose).next_u64();
+        let first = draw(1, 1, Purpose::Choose);
+        assert_eq!(first, draw(1, 1, Purpose::Choose));
+        for other in [
+            draw(2, 1, Purpose::Choose),
+            draw(1, 2, Purpose::Choose),
+            draw(1, 1, Purpose::Observe),
+        ] {
+            assert_ne!(first, other);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The program from outside, one module per subcommand.
+
+mod usage;
