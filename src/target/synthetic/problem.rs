@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::distribution::{Distribution, Gaussian, Independent};
 use crate::target::TargetError;
 
 /// A problem of the paper's experiments.
@@ -56,6 +57,42 @@ impl SyntheticProblem {
             Self::Large(arms) => arms as usize,
             Self::LowCens => 5,
         }
+    }
+
+    /// The distribution of every arm, as the paper's sections Synthetic Data Details and Further Experiments have them.
+    pub(super) fn distributions(self) -> Vec<Distribution> {
+        let arms = self.arms();
+        (0..arms)
+            .map(|k| match self {
+                Self::PosCorr => {
+                    let mean = if k == 0 { (0.6, 0.45) } else { (0.5, 0.5) };
+                    let x = match k {
+                        0 => 0.2,
+                        1 => 0.3,
+                        2 | 3 => 0.4,
+                        _ => 0.6,
+                    };
+                    Distribution::Gaussian(Gaussian::new(mean, 0.2, x))
+                }
+                Self::NegCorr => {
+                    let mean = if k == 0 { (0.9, 0.8) } else { (0.8, 0.8) };
+                    Distribution::Gaussian(Gaussian::new(mean, 0.2, -0.2))
+                }
+                Self::Indep => {
+                    let b = if k == 0 { 0.2 } else { 0.3 };
+                    Distribution::Independent(Independent::new(0.8, b))
+                }
+                Self::Large(_) => {
+                    let worse = k as f64 / arms as f64;
+                    let mean = ((1.0 - worse) * 0.9, 0.3 + 0.7 * worse);
+                    Distribution::Gaussian(Gaussian::new(mean, 0.2, 0.2))
+                }
+                Self::LowCens => {
+                    let mean = ((1.0 - k as f64 / arms as f64) * 0.9, 0.0);
+                    Distribution::Gaussian(Gaussian::new(mean, 0.1, 0.2))
+                }
+            })
+            .collect()
     }
 }
 
