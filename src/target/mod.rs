@@ -22,9 +22,15 @@ pub trait VirtualTarget: Send + Sync {
         0
     }
 
+    /// The pull with its instance: the one it names, or where there are instances and it names none, one drawn by
+    /// (seed, round).
+    fn with_instance(&self, _seed: u64, _round: Round, pull: Pull) -> Pull {
+        pull
+    }
+
     /// Runs a pull: a function of its arguments only, so that a journal can be replayed.
     ///
-    /// Where there are instances and the pull names none, one is drawn by (seed, round); the observation's pull says which.
+    /// A pull without instance gets that of [`with_instance`](Self::with_instance); the observation's pull says which.
     fn run(&self, seed: u64, round: Round, pull: Pull) -> Ran;
 
     /// The expected gain of a pair, the paper's nu(i, tau), exactly.
