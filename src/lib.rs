@@ -8,6 +8,8 @@ pub mod cli;
 pub mod journal;
 pub mod policy;
 pub mod round;
+pub mod study;
+pub mod target;
 
 pub mod nearest;
 pub mod quantity;
