@@ -6,6 +6,7 @@
 
 pub mod cli;
 pub mod journal;
+pub mod orchestrator;
 pub mod policy;
 pub mod round;
 pub mod study;

@@ -64,6 +64,11 @@ impl Replay {
         }
     }
 
+    /// The journal behind it, read as far as it was.
+    pub fn into_reader(self) -> Reader {
+        self.reader
+    }
+
     /// The journal behind it.
     pub fn reader(&self) -> &Reader {
         &self.reader

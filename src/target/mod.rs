@@ -5,10 +5,14 @@
 //! somebody measured once.
 
 mod error;
+mod outcome;
 pub mod recorded;
+mod running;
 pub mod synthetic;
 
 pub use error::TargetError;
+pub use outcome::{Failing, Guard, Measured, Outcome};
+pub use running::{Ended, Ending, Ends, InVirtualTime, Job, Target};
 
 use crate::round::{ArmId, Limit, Observation, Price, Pull, Round};
 
