@@ -1,7 +1,9 @@
 //! The command line: one file per subcommand, exit codes in one list, errors printed in one place.
 
+mod ask;
 mod exit_code;
 mod failure;
+mod scenario;
 mod study;
 
 pub use exit_code::Exit;
@@ -23,6 +25,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Ask(ask::AskArgs),
     Study(study::StudyArgs),
 }
 
@@ -47,6 +50,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
+        Command::Ask(args) => ask::run(args),
         Command::Study(args) => study::run(args),
     }
 }

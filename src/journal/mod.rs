@@ -6,6 +6,7 @@
 
 mod append;
 mod lock;
+mod machine;
 mod read;
 mod record;
 mod replay;

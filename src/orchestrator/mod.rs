@@ -4,11 +4,13 @@
 //! policy learn. A slot stays taken until its outcome was learned from, and every outcome is followed by at most one
 //! launch, so decisions depend on the order of outcomes only, never on how fast the disk is.
 
+mod brief;
 mod calibration;
 mod clock;
 mod dispatch;
 mod event;
 mod first_failures;
+mod opening;
 mod plan;
 mod resume;
 mod signal;
@@ -17,9 +19,11 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use brief::{Brief, StoredArms, StoredLimits, StoredParameter, difference};
 pub use clock::Clock;
 pub use dispatch::{Finished, Orchestrator, Setup};
 pub use event::{Now, Running, Watch};
+pub use opening::{Opened, hash, open};
 pub use plan::{Budget, Calibrate, Limits, Plan};
 pub use resume::{Progress, resume};
 pub use slots::{allowed_cpus, cpus_of_slots};
@@ -39,6 +43,20 @@ pub enum RunError {
         /// The line.
         line: u64,
     },
+    /// The scenario is not the one the run was started with.
+    #[error("the scenario has changed since this run was started:\n    {}", changes.join("\n    "))]
+    Changed {
+        /// What was and what is.
+        changes: Vec<String>,
+    },
+    /// A smaller budget than the run had already.
+    #[error("the budget may be raised while a run goes on, not lowered: {from} then, {to} now")]
+    Lowered {
+        /// What the last session had.
+        from: Budget,
+        /// What is asked for.
+        to: Budget,
+    },
     /// The system refuses signals or threads.
     #[error("cannot start the run: {0}")]
     System(#[from] std::io::Error),
@@ -50,6 +68,10 @@ impl RunError {
         match self {
             Self::Journal(error) => error.hint(),
             Self::Foreign { .. } => Some("start a new run with `--fresh`".into()),
+            Self::Changed { .. } => Some(
+                "change it back, or start a new run with `--fresh`; only `budget` may change".into(),
+            ),
+            Self::Lowered { .. } => Some("raise it again, or start a new run with `--fresh`".into()),
             Self::System(_) => None,
         }
     }

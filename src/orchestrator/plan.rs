@@ -59,6 +59,19 @@ impl Plan {
     }
 }
 
+impl std::fmt::Display for Budget {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = [
+            self.rounds.map(|rounds| format!("rounds {rounds}")),
+            self.wall.map(|wall| format!("wall {}", crate::quantity::seconds(wall))),
+            self.consumption.map(|consumption| format!("consumption {consumption}")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        to.write_str(if parts.is_empty() { "none" } else { "" })?;
+        to.write_str(&parts.join(", "))
+    }
+}
+
 /// When a run ends: whichever of these comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Budget {
@@ -74,6 +87,26 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// That of a scenario.
+    pub fn of(scenario: &crate::scenario::Budget) -> Self {
+        Self {
+            rounds: scenario.rounds,
+            wall: scenario.wall,
+            consumption: scenario.consumption,
+        }
+    }
+
+    /// Whether it ends earlier than another in any respect.
+    pub fn is_below(&self, other: &Self) -> bool {
+        let below = |new: Option<f64>, old: Option<f64>| match (new, old) {
+            (Some(new), Some(old)) => new < old,
+            (Some(_), None) | (None, _) => false,
+        };
+        below(self.rounds.map(|rounds| rounds as f64), other.rounds.map(|rounds| rounds as f64))
+            || below(self.wall, other.wall)
+            || below(self.consumption, other.consumption)
+    }
+
     /// Why no further pull may start, if so.
     pub fn ended(&self, launched: u64, wall: f64, consumption: f64) -> Option<EndReason> {
         if self.rounds.is_some_and(|rounds| launched >= rounds) {
