@@ -9,6 +9,8 @@ pub mod journal;
 pub mod orchestrator;
 pub mod policy;
 pub mod round;
+pub mod scenario;
+pub mod space;
 pub mod study;
 pub mod target;
 
