@@ -53,8 +53,13 @@ struct Recording {
 pub fn run(args: AskArgs) -> Result<Exit, Failure> {
     let scenario = super::scenario::read(&args.scenario)?;
     let Target::External(external) = &scenario.target else {
-        let message = format!("`ask` needs a scenario with `target: external`, not `{}`", scenario.target.name());
-        return Err(Failure::usage(message).hint(Some("use `captime run` to have captime run the pulls")));
+        let message = format!(
+            "`ask` needs a scenario with `target: external`, not `{}`",
+            scenario.target.name()
+        );
+        return Err(
+            Failure::usage(message).hint(Some("use `captime run` to have captime run the pulls"))
+        );
     };
     let plan = Plan::of(&scenario, external.instances.len());
     let mut desk = match &args.journal {
@@ -78,7 +83,9 @@ pub fn run(args: AskArgs) -> Result<Exit, Failure> {
         if is_cut {
             input.skip_until(b'\n')?;
         }
-        let answer = desk.answer(number, &line).map_err(|error| failure(&error.into()))?;
+        let answer = desk
+            .answer(number, &line)
+            .map_err(|error| failure(&error.into()))?;
         serde_json::to_writer(&mut output, &answer).map_err(std::io::Error::from)?;
         output.write_all(b"\n")?;
         output.flush()?;
@@ -87,10 +94,28 @@ pub fn run(args: AskArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn recorded<'s>(folder: &std::path::Path, scenario: &'s Scenario, plan: Plan) -> Result<protocol::Desk<'s>, Failure> {
-    let opened = open(folder, scenario, plan, Syncing::Outcomes, &serde_json::Value::Null, |_| ())
-        .map_err(|error| failure(&error))?;
-    let Opened { mut state, progress, mut journal, lock, is_new, is_cut } = opened;
+fn recorded<'s>(
+    folder: &std::path::Path,
+    scenario: &'s Scenario,
+    plan: Plan,
+) -> Result<protocol::Desk<'s>, Failure> {
+    let opened = open(
+        folder,
+        scenario,
+        plan,
+        Syncing::Outcomes,
+        &serde_json::Value::Null,
+        |_| (),
+    )
+    .map_err(|error| failure(&error))?;
+    let Opened {
+        mut state,
+        progress,
+        mut journal,
+        lock,
+        is_new,
+        is_cut,
+    } = opened;
     for learned in &progress.waiting {
         state.learned(learned);
     }
@@ -102,30 +127,54 @@ fn recorded<'s>(folder: &std::path::Path, scenario: &'s Scenario, plan: Plan) ->
         enforcement: serde_json::Value::Null,
     };
     if let Some(found) = state.due_calibration() {
-        journal.append(&found).map_err(|error| failure(&error.into()))?;
+        journal
+            .append(&found)
+            .map_err(|error| failure(&error.into()))?;
         // They were made from a grid, so they are one.
         let _ = state.calibrated(&found.limits);
     }
-    journal.append(&session).map_err(|error| failure(&error.into()))?;
+    journal
+        .append(&session)
+        .map_err(|error| failure(&error.into()))?;
     let mut notes = std::io::stderr().lock();
     if is_cut {
-        writeln!(notes, "captime: the last line of the journal was torn and has been cut")?;
+        writeln!(
+            notes,
+            "captime: the last line of the journal was torn and has been cut"
+        )?;
     }
     let open: Vec<_> = progress.in_flight.into_iter().collect();
     if !is_new {
         let ids: Vec<String> = open.iter().map(|pull| pull.round.to_string()).collect();
-        let ids = if ids.is_empty() { "none".into() } else { ids.join(", ") };
-        writeln!(notes, "captime: going on after {} pulls; still open: {ids}", state.tally().launched)?;
+        let ids = if ids.is_empty() {
+            "none".into()
+        } else {
+            ids.join(", ")
+        };
+        writeln!(
+            notes,
+            "captime: going on after {} pulls; still open: {ids}",
+            state.tally().launched
+        )?;
     }
-    let recording = Recording { journal, _lock: lock };
+    let recording = Recording {
+        journal,
+        _lock: lock,
+    };
     Ok(protocol::Desk::new(scenario, state, Some(recording), open))
 }
 
 fn failure(error: &RunError) -> Failure {
     let is_usage = matches!(
         error,
-        RunError::Changed { .. } | RunError::Lowered { .. } | RunError::Journal(JournalError::Locked { .. })
+        RunError::Changed { .. }
+            | RunError::Lowered { .. }
+            | RunError::Journal(JournalError::Locked { .. })
     );
-    let failure = if is_usage { Failure::usage(error) } else { Failure::ours(error) };
+    let failure = if is_usage {
+        Failure::usage(error)
+    } else {
+        Failure::ours(error)
+    };
     failure.hint(error.hint())
 }

@@ -69,9 +69,12 @@ impl RunError {
             Self::Journal(error) => error.hint(),
             Self::Foreign { .. } => Some("start a new run with `--fresh`".into()),
             Self::Changed { .. } => Some(
-                "change it back, or start a new run with `--fresh`; only `budget` may change".into(),
+                "change it back, or start a new run with `--fresh`; only `budget` may change"
+                    .into(),
             ),
-            Self::Lowered { .. } => Some("raise it again, or start a new run with `--fresh`".into()),
+            Self::Lowered { .. } => {
+                Some("raise it again, or start a new run with `--fresh`".into())
+            }
             Self::System(_) => None,
         }
     }

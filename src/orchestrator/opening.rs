@@ -7,7 +7,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{Brief, Budget, Plan, Progress, RunError, State, difference, resume};
-use crate::journal::{Appender, FILE, Header, JournalError, Machine, Reader, RunLock, Step, Syncing, VERSION};
+use crate::journal::{
+    Appender, FILE, Header, JournalError, Machine, Reader, RunLock, Step, Syncing, VERSION,
+};
 use crate::scenario::Scenario;
 
 /// A run that is ours to go on with.
@@ -45,13 +47,27 @@ pub fn open(
             let (reader, progress) = go_on(reader, scenario, &brief, &mut state, look)?;
             let is_cut = reader.is_torn();
             let journal = Appender::resume(&reader, syncing)?;
-            Ok(Opened { state, progress, journal, lock, is_new: false, is_cut })
+            Ok(Opened {
+                state,
+                progress,
+                journal,
+                lock,
+                is_new: false,
+                is_cut,
+            })
         }
         Err(JournalError::Missing { .. } | JournalError::Empty { .. }) => {
             let header = header(scenario, &brief, syncing, enforcement.clone());
             let journal = Appender::create(folder, &header, syncing)?;
             let progress = Progress::default();
-            Ok(Opened { state, progress, journal, lock, is_new: true, is_cut: false })
+            Ok(Opened {
+                state,
+                progress,
+                journal,
+                lock,
+                is_new: true,
+                is_cut: false,
+            })
         }
         Err(error) => Err(error.into()),
     }
@@ -59,7 +75,13 @@ pub fn open(
 
 fn make(folder: &Path) -> Result<(), RunError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|source| JournalError::Write { path: folder.join(FILE), source }.into())
+    made.map_err(|source| {
+        JournalError::Write {
+            path: folder.join(FILE),
+            source,
+        }
+        .into()
+    })
 }
 
 fn header(scenario: &Scenario, brief: &Brief, syncing: Syncing, enforcement: Value) -> Header {
@@ -95,7 +117,10 @@ fn go_on(
 ) -> Result<(Reader, Progress), RunError> {
     let header = reader.header();
     if header.hash != hash(&scenario.text) {
-        let changes = difference(&without_budget(&header.scenario), &without_budget(&scenario.text));
+        let changes = difference(
+            &without_budget(&header.scenario),
+            &without_budget(&scenario.text),
+        );
         if !changes.is_empty() {
             return Err(RunError::Changed { changes });
         }
@@ -114,7 +139,10 @@ fn go_on(
     })?;
     let new = Budget::of(&scenario.budget);
     if new.is_below(&budget) {
-        return Err(RunError::Lowered { from: budget, to: new });
+        return Err(RunError::Lowered {
+            from: budget,
+            to: new,
+        });
     }
     Ok(found)
 }
@@ -124,7 +152,8 @@ fn without_budget(text: &str) -> String {
     let mut is_budget = false;
     let mut kept = String::new();
     for line in text.lines() {
-        let is_top_level = line.starts_with(|letter: char| !letter.is_whitespace() && letter != '#');
+        let is_top_level =
+            line.starts_with(|letter: char| !letter.is_whitespace() && letter != '#');
         if is_top_level {
             is_budget = line.starts_with("budget:");
         }
@@ -143,7 +172,10 @@ fn files_changed(stored: Option<&Brief>, brief: &Brief) -> Vec<String> {
     };
     let mut changes = vec![];
     if stored.arms != brief.arms {
-        changes.push(format!("arms: {} then, {} now, from a file that changed", stored.arms.count, brief.arms.count));
+        changes.push(format!(
+            "arms: {} then, {} now, from a file that changed",
+            stored.arms.count, brief.arms.count
+        ));
     }
     if stored.instances != brief.instances || stored.instance_count != brief.instance_count {
         changes.push(format!(
@@ -165,8 +197,14 @@ mod tests {
     fn only_the_budget_may_differ() {
         let old = "name: a\nbudget:\n  rounds: 5\n\n  # more\nseed: 1\n";
         let new = "name: a\nbudget: {rounds: 9, wall: 3s}\nseed: 1\n";
-        assert_eq!(difference(&without_budget(old), &without_budget(new)), Vec::<String>::new());
+        assert_eq!(
+            difference(&without_budget(old), &without_budget(new)),
+            Vec::<String>::new()
+        );
         let other = "name: a\nbudget: {rounds: 9}\nseed: 2\n";
-        assert_eq!(difference(&without_budget(old), &without_budget(other)), ["- seed: 1", "+ seed: 2"]);
+        assert_eq!(
+            difference(&without_budget(old), &without_budget(other)),
+            ["- seed: 1", "+ seed: 2"]
+        );
     }
 }

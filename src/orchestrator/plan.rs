@@ -63,8 +63,10 @@ impl std::fmt::Display for Budget {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let parts = [
             self.rounds.map(|rounds| format!("rounds {rounds}")),
-            self.wall.map(|wall| format!("wall {}", crate::quantity::seconds(wall))),
-            self.consumption.map(|consumption| format!("consumption {consumption}")),
+            self.wall
+                .map(|wall| format!("wall {}", crate::quantity::seconds(wall))),
+            self.consumption
+                .map(|consumption| format!("consumption {consumption}")),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         to.write_str(if parts.is_empty() { "none" } else { "" })?;
@@ -102,8 +104,10 @@ impl Budget {
             (Some(new), Some(old)) => new < old,
             (Some(_), None) | (None, _) => false,
         };
-        below(self.rounds.map(|rounds| rounds as f64), other.rounds.map(|rounds| rounds as f64))
-            || below(self.wall, other.wall)
+        below(
+            self.rounds.map(|rounds| rounds as f64),
+            other.rounds.map(|rounds| rounds as f64),
+        ) || below(self.wall, other.wall)
             || below(self.consumption, other.consumption)
     }
 

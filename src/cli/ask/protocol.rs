@@ -35,7 +35,10 @@ struct Bad {
 
 impl Bad {
     fn new(what: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { what: what.into(), fix: fix.into() }
+        Self {
+            what: what.into(),
+            fix: fix.into(),
+        }
     }
 }
 
@@ -124,7 +127,12 @@ impl<'s> Desk<'s> {
         }
         self.state.launched(&pull);
         self.open.insert(pull.round.0, pull);
-        self.last = Some((pull, explanation.filter(|_| pull.by.is_none()).unwrap_or(CALIBRATING)));
+        self.last = Some((
+            pull,
+            explanation
+                .filter(|_| pull.by.is_none())
+                .unwrap_or(CALIBRATING),
+        ));
         let mut answer = json!({
             "id": pull.round,
             "arm": pull.arm,
@@ -132,7 +140,10 @@ impl<'s> Desk<'s> {
             "limit": pull.limit,
         });
         let instances = self.scenario.target.instances();
-        let instance = pull.pull().instance.and_then(|index| instances.get(index as usize));
+        let instance = pull
+            .pull()
+            .instance
+            .and_then(|index| instances.get(index as usize));
         if let Some(instance) = instance {
             answer["instance"] = json!(instance);
         }
@@ -148,9 +159,14 @@ impl<'s> Desk<'s> {
             };
             return Err(Bad::new(format!("`tell` knows no `{unknown}`"), fix).into());
         }
-        let id = content.get("id").ok_or_else(|| Bad::new("`tell` without `id`", TELL))?;
+        let id = content
+            .get("id")
+            .ok_or_else(|| Bad::new("`tell` without `id`", TELL))?;
         let id = id.as_u64().ok_or_else(|| {
-            Bad::new(format!("`id` is {id}, not the number of a pull"), "give the `id` that `ask` answered with")
+            Bad::new(
+                format!("`id` is {id}, not the number of a pull"),
+                "give the `id` that `ask` answered with",
+            )
         })?;
         let Some(pull) = self.open.get(&id).copied() else {
             return Err(self.not_open(id).into());
@@ -180,7 +196,11 @@ impl<'s> Desk<'s> {
         }
         self.open.remove(&id);
         self.told.insert(id);
-        let found = self.state.learned(&Learned { pull, observation, outcome });
+        let found = self.state.learned(&Learned {
+            pull,
+            observation,
+            outcome,
+        });
         if let Some(found) = found {
             if let Some(recording) = &mut self.recording {
                 recording.journal.append(&found)?;
@@ -224,7 +244,11 @@ impl<'s> Desk<'s> {
         let Some((pull, explanation)) = &self.last else {
             return json!({"explain": {"why": Why::Nothing, "chosen": null, "runner_up": null}});
         };
-        let why = if pull.by.is_some() { json!("calibration") } else { json!(explanation.why) };
+        let why = if pull.by.is_some() {
+            json!("calibration")
+        } else {
+            json!(explanation.why)
+        };
         json!({"explain": {
             "id": pull.round,
             "why": why,
@@ -264,7 +288,11 @@ impl<'s> Desk<'s> {
     }
 }
 
-const CALIBRATING: Explanation = Explanation { why: Why::Nothing, chosen: None, runner_up: None };
+const CALIBRATING: Explanation = Explanation {
+    why: Why::Nothing,
+    chosen: None,
+    runner_up: None,
+};
 
 const TELL: &str = r#"write {"tell":{"id":1,"reward":1.0,"consumption":3.2}}, {"tell":{"id":1,"censored":12.5}} or {"tell":{"id":1,"failed":true}}"#;
 const REQUESTS: [&str; 4] = ["ask", "tell", "best", "explain"];
@@ -280,7 +308,8 @@ fn parse(line: &[u8]) -> Result<(String, Map<String, Value>), Bad> {
     if text.trim().is_empty() {
         return Err(Bad::new("the line is empty", WRITE));
     }
-    let value: Value = serde_json::from_str(text).map_err(|error| Bad::new(format!("not JSON: {error}"), WRITE))?;
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| Bad::new(format!("not JSON: {error}"), WRITE))?;
     let Value::Object(object) = value else {
         return Err(Bad::new("not a JSON object", WRITE));
     };
@@ -304,9 +333,10 @@ fn parse(line: &[u8]) -> Result<(String, Map<String, Value>), Bad> {
 fn nothing_in(request: &str, content: &Map<String, Value>) -> Result<(), Bad> {
     match content.keys().next() {
         None => Ok(()),
-        Some(key) => {
-            Err(Bad::new(format!("`{request}` takes no `{key}`"), format!("write {{\"{request}\":{{}}}}")))
-        }
+        Some(key) => Err(Bad::new(
+            format!("`{request}` takes no `{key}`"),
+            format!("write {{\"{request}\":{{}}}}"),
+        )),
     }
 }
 
@@ -314,13 +344,23 @@ fn nothing_in(request: &str, content: &Map<String, Value>) -> Result<(), Bad> {
 fn observation(content: &Map<String, Value>, pull: &PullRecord) -> Result<Observation, Bad> {
     let given = |key: &str| content.get(key).filter(|value| !value.is_null());
     let number = |key: &str, value: &Value| {
-        value.as_f64().ok_or_else(|| Bad::new(format!("`{key}` is {value}, not a number"), TELL))
+        value
+            .as_f64()
+            .ok_or_else(|| Bad::new(format!("`{key}` is {value}, not a number"), TELL))
     };
     let refused = |error: crate::round::ObservationError| Bad::new(error.to_string(), error.hint());
     let pull = pull.pull();
-    match (given("reward"), given("consumption"), given("censored"), given("failed")) {
+    match (
+        given("reward"),
+        given("consumption"),
+        given("censored"),
+        given("failed"),
+    ) {
         (Some(reward), Some(consumption), None, None) => {
-            let (reward, consumption) = (number("reward", reward)?, number("consumption", consumption)?);
+            let (reward, consumption) = (
+                number("reward", reward)?,
+                number("consumption", consumption)?,
+            );
             Observation::ended(pull, reward, consumption).map_err(refused)
         }
         (Some(_), None, None, None) => Err(Bad::new("a `reward` without its `consumption`", TELL)),
@@ -330,8 +370,13 @@ fn observation(content: &Map<String, Value>, pull: &PullRecord) -> Result<Observ
             Observation::censored(pull, at).map_err(refused)
         }
         (None, None, None, Some(Value::Bool(true))) => Ok(Observation::failed(pull)),
-        (None, None, None, Some(other)) => Err(Bad::new(format!("`failed` is {other}, not true"), TELL)),
+        (None, None, None, Some(other)) => {
+            Err(Bad::new(format!("`failed` is {other}, not true"), TELL))
+        }
         (None, None, None, None) => Err(Bad::new("`tell` says nothing of the pull", TELL)),
-        _ => Err(Bad::new("`tell` says more than one thing of the pull", TELL)),
+        _ => Err(Bad::new(
+            "`tell` says more than one thing of the pull",
+            TELL,
+        )),
     }
 }
