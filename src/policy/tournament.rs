@@ -130,10 +130,10 @@ impl Tournament {
         }
         while let Some(arm) = self.changed.pop() {
             self.enter(arm as usize, s, &mut lines_of);
-            let mut node = (self.row + arm as usize) / 2;
+            let mut node = (self.row + arm as usize) >> 1;
             while node >= 1 {
                 self.play(node, s);
-                node /= 2;
+                node >>= 1;
             }
         }
         self.refresh(1, s, &mut lines_of);
