@@ -2,6 +2,7 @@
 
 mod exit_code;
 mod failure;
+mod forest;
 
 pub use exit_code::Exit;
 pub use failure::Failure;
@@ -21,7 +22,9 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {}
+enum Command {
+    Forest(forest::ForestArgs),
+}
 
 /// Runs the command line of this process and gives its exit status.
 pub fn main() -> ExitCode {
@@ -43,7 +46,9 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn dispatch(command: Command) -> Result<Exit, Failure> {
-    match command {}
+    match command {
+        Command::Forest(args) => forest::run(args),
+    }
 }
 
 /// Prints clap's message; help and version are data and leave with 0, anything else is bad usage.
