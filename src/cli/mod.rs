@@ -2,6 +2,7 @@
 
 mod exit_code;
 mod failure;
+mod forest;
 mod study;
 
 pub use exit_code::Exit;
@@ -24,6 +25,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Study(study::StudyArgs),
+    Forest(forest::ForestArgs),
 }
 
 /// Runs the command line of this process and gives its exit status.
@@ -48,6 +50,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Study(args) => study::run(args),
+        Command::Forest(args) => forest::run(args),
     }
 }
 
