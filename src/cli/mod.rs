@@ -4,6 +4,7 @@ mod ask;
 mod exit_code;
 mod failure;
 mod scenario;
+mod forest;
 mod study;
 
 pub use exit_code::Exit;
@@ -27,6 +28,7 @@ pub struct Cli {
 enum Command {
     Ask(ask::AskArgs),
     Study(study::StudyArgs),
+    Forest(forest::ForestArgs),
 }
 
 /// Runs the command line of this process and gives its exit status.
@@ -52,6 +54,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Ask(args) => ask::run(args),
         Command::Study(args) => study::run(args),
+        Command::Forest(args) => forest::run(args),
     }
 }
 
