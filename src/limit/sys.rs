@@ -470,11 +470,15 @@ pub(super) fn quiet_signals() {
         libc::sigfillset(all.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), ptr::null_mut());
         for signal in 1..=libc::SIGRTMAX() {
-            let mut current = MaybeUninit::<libc::sigaction>::zeroed();
-            if libc::sigaction(signal, ptr::null(), current.as_mut_ptr()) == 0
-                && current.assume_init().sa_sigaction == libc::SIG_IGN
+            // Not through libc, which hides the two signals it keeps to itself. The kernel's structure begins with
+            // the handler; all zero is the default one.
+            let (mut found, default) = ([0_usize; 4], [0_usize; 4]);
+            let none = ptr::null_mut::<usize>();
+            let (into, size) = (found.as_mut_ptr(), size_of::<u64>());
+            if libc::syscall(libc::SYS_rt_sigaction, signal, none, into, size) == 0
+                && found[0] == libc::SIG_IGN
             {
-                libc::signal(signal, libc::SIG_DFL);
+                libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), none, size);
             }
         }
         let mut action: libc::sigaction = mem::zeroed();

@@ -1,3 +1,5 @@
 //! The program from outside, one module per subcommand.
 
+mod exec;
+mod limit;
 mod usage;
