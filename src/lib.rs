@@ -8,6 +8,7 @@ pub mod cli;
 pub mod journal;
 pub mod orchestrator;
 pub mod learner;
+pub mod limit;
 pub mod policy;
 pub mod round;
 pub mod scenario;

@@ -2,4 +2,6 @@
 
 mod ask;
 mod study;
+mod exec;
+mod limit;
 mod usage;
