@@ -6,9 +6,9 @@
 
 pub mod cli;
 pub mod journal;
-pub mod orchestrator;
 pub mod learner;
 pub mod limit;
+pub mod orchestrator;
 pub mod policy;
 pub mod round;
 pub mod scenario;

@@ -5,8 +5,8 @@ mod check;
 mod exec;
 mod exit_code;
 mod failure;
-mod scenario;
 mod forest;
+mod scenario;
 mod study;
 
 pub use exit_code::Exit;
