@@ -1,7 +1,9 @@
 //! The command line: one file per subcommand, exit codes in one list, errors printed in one place.
 
+mod check;
 mod exit_code;
 mod failure;
+mod init;
 mod study;
 
 pub use exit_code::Exit;
@@ -23,6 +25,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Check(check::Check),
+    Init(init::Init),
     Study(study::StudyArgs),
 }
 
@@ -47,6 +51,8 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
+        Command::Check(check) => check.run(),
+        Command::Init(init) => init.run(),
         Command::Study(args) => study::run(args),
     }
 }
