@@ -10,6 +10,7 @@ pub mod learner;
 pub mod limit;
 pub mod orchestrator;
 pub mod policy;
+pub mod progress;
 pub mod round;
 pub mod scenario;
 pub mod space;

@@ -6,7 +6,10 @@ mod exec;
 mod exit_code;
 mod failure;
 mod forest;
-mod scenario;
+mod init;
+mod run;
+mod run_folder;
+mod scenario_file;
 mod study;
 
 pub use exit_code::Exit;
@@ -30,10 +33,12 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(run::RunArgs),
     Ask(ask::AskArgs),
+    Check(check::Check),
+    Init(init::Init),
     Study(study::StudyArgs),
     Forest(forest::ForestArgs),
-    Check(check::Check),
     Exec(exec::Exec),
 }
 
@@ -73,10 +78,12 @@ fn run(args: &[OsString]) -> ExitCode {
 
 fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
+        Command::Run(args) => run::run(args),
         Command::Ask(args) => ask::run(args),
+        Command::Check(check) => check.run(),
+        Command::Init(init) => init.run(),
         Command::Study(args) => study::run(args),
         Command::Forest(args) => forest::run(args),
-        Command::Check(check) => check.run(),
         Command::Exec(exec) => Ok(Exit::Status(exec::run(&exec))),
     }
 }

@@ -19,11 +19,11 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use brief::{Brief, StoredArms, StoredLimits, StoredParameter, difference};
+pub use brief::{Brief, StoredArms, StoredLimits, StoredParameter};
 pub use clock::Clock;
 pub use dispatch::{Finished, Orchestrator, Setup};
 pub use event::{Now, Running, Watch};
-pub use opening::{Opened, hash, open};
+pub use opening::{Opened, open};
 pub use plan::{Budget, Calibrate, Limits, Plan};
 pub use resume::{Progress, resume};
 pub use slots::{allowed_cpus, cpus_of_slots};

@@ -258,6 +258,7 @@ fn brought(pull: Pull, of: Resource, consumed: &Consumed, reward: Option<f64>) -
         failure: None,
         consumption: Some(used),
         score: None,
+        is_clamped: false,
         measured: measured(consumed),
     }))
 }
