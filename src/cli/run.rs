@@ -13,8 +13,8 @@ use super::run_folder::{self, failure};
 use super::{Exit, Failure, exit_code};
 use crate::journal::{EndReason, Syncing};
 use crate::orchestrator::{
-    Budget, Finished, Next, Now, Opened, Orchestrator, Plan, Setup, Tally, Watch,
-    allowed_cpus, cpus_of_slots, open,
+    Budget, Finished, Next, Now, Opened, Orchestrator, Plan, Setup, Tally, Watch, allowed_cpus,
+    cpus_of_slots, open,
 };
 use crate::progress::{Account, Events, Lines, Terminal, Words};
 use crate::scenario::{Pin, Scenario, Slots, Target};

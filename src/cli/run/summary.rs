@@ -69,7 +69,7 @@ impl Summary<'_> {
     fn write_cost(&self, to: &mut dyn Write) -> Result<()> {
         let tally = self.state.tally();
         writeln!(to, "rounds    {}", self.words.tally(tally))?;
-        let used = self.words.resource.amount(tally.consumption);
+        let used = self.words.amount(tally.consumption);
         let cpu = if self.account.cpu > 0.0 && self.words.resource != Resource::Cpu {
             format!(", {} of CPU time", quantity::seconds(self.account.cpu))
         } else {
@@ -198,13 +198,7 @@ pub(in crate::cli) fn write_best(
     best: Recommendation,
     to: &mut dyn Write,
 ) -> Result<()> {
-    let Recommendation {
-        pull,
-        gain,
-        interval,
-        pulls,
-        censored,
-    } = best;
+    let pull = best.pull;
     writeln!(
         to,
         "best      arm {}: {}",
@@ -217,6 +211,22 @@ pub(in crate::cli) fn write_best(
         words.limit(pull.limit),
         words.resource.name()
     )?;
+    write_gain(best, to)?;
+    match use_line(scenario, pull) {
+        Some(line) => writeln!(to, "use       {line}"),
+        None => Ok(()),
+    }
+}
+
+/// How good the pair is, and how sure that is.
+pub(in crate::cli) fn write_gain(best: Recommendation, to: &mut dyn Write) -> Result<()> {
+    let Recommendation {
+        gain,
+        interval,
+        pulls,
+        censored,
+        ..
+    } = best;
     let plural = if pulls == 1 { "pull" } else { "pulls" };
     writeln!(
         to,
@@ -224,11 +234,7 @@ pub(in crate::cli) fn write_best(
         interval.0,
         interval.1,
         100.0 * censored
-    )?;
-    match use_line(scenario, pull) {
-        Some(line) => writeln!(to, "use       {line}"),
-        None => Ok(()),
-    }
+    )
 }
 
 /// The same for programs.
@@ -247,7 +253,7 @@ pub(in crate::cli) fn best_json(scenario: &Scenario, best: Recommendation) -> se
 }
 
 /// A line to paste that runs the pair: the command under its limit.
-fn use_line(scenario: &Scenario, pull: Pull) -> Option<String> {
+pub(in crate::cli) fn use_line(scenario: &Scenario, pull: Pull) -> Option<String> {
     let limit = limit_option(scenario.limits.of, pull.limit);
     match &scenario.target {
         Target::Forest(_) => {
