@@ -7,6 +7,8 @@
 pub mod cli;
 pub mod policy;
 pub mod round;
+pub mod scenario;
+pub mod space;
 pub mod study;
 pub mod target;
 
