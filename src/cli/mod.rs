@@ -2,6 +2,7 @@
 
 mod exit_code;
 mod failure;
+mod scenario_file;
 mod study;
 
 pub use exit_code::Exit;
