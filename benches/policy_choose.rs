@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use captime::policy::{Policy, PolicyKind, Problem};
 use captime::round::{LimitGrid, Observation, Price, Purpose, Round, randomness};
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, criterion_group};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -76,4 +76,22 @@ fn decisions(criterion: &mut Criterion) {
 }
 
 criterion_group!(benches, decisions);
-criterion_main!(benches);
+
+/// Criterion's main; but `--rounds SPEC ARMS LIMITS N` just plays, for `scripts/count-instructions` to count.
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, flag, spec, arms, limits, rounds, ..] = arguments.as_slice()
+        && flag == "--rounds"
+    {
+        let number = |text: &String| text.parse::<u64>().expect("a number");
+        black_box(Play::new(
+            spec,
+            number(arms) as usize,
+            number(limits) as usize,
+            number(rounds),
+        ));
+        return;
+    }
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

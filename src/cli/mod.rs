@@ -3,6 +3,7 @@
 mod exit_code;
 mod failure;
 mod scenario_file;
+mod forest;
 mod study;
 
 pub use exit_code::Exit;
@@ -25,6 +26,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Study(study::StudyArgs),
+    Forest(forest::ForestArgs),
 }
 
 /// Runs the command line of this process and gives its exit status.
@@ -49,6 +51,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Study(args) => study::run(args),
+        Command::Forest(args) => forest::run(args),
     }
 }
 
