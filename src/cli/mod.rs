@@ -2,8 +2,8 @@
 
 mod exit_code;
 mod failure;
-mod scenario_file;
 mod forest;
+mod scenario_file;
 mod study;
 
 pub use exit_code::Exit;

@@ -10,7 +10,7 @@ use crate::target::recorded::Recorded;
 use crate::target::synthetic::{Grid, Synthetic, SyntheticProblem};
 
 /// What the limits are called where a scenario has its own.
-const OWN_GRID: &str = "scenario";
+pub(super) const OWN_GRID: &str = "scenario";
 
 impl Setting {
     /// One of the paper's problems on one of its grids, at its prices.
