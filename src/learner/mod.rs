@@ -18,6 +18,8 @@ mod predict;
 mod sample;
 mod split;
 mod stop;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 pub use dataset::{
