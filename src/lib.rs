@@ -8,6 +8,8 @@ pub mod cli;
 pub mod learner;
 pub mod policy;
 pub mod round;
+pub mod study;
+pub mod target;
 
 pub mod nearest;
 pub mod quantity;

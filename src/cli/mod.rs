@@ -3,6 +3,7 @@
 mod exit_code;
 mod failure;
 mod forest;
+mod study;
 
 pub use exit_code::Exit;
 pub use failure::Failure;
@@ -23,6 +24,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Study(study::StudyArgs),
     Forest(forest::ForestArgs),
 }
 
@@ -47,6 +49,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
+        Command::Study(args) => study::run(args),
         Command::Forest(args) => forest::run(args),
     }
 }

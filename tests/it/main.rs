@@ -1,3 +1,4 @@
 //! The program from outside, one module per subcommand.
 
+mod study;
 mod usage;
