@@ -5,6 +5,7 @@
 
 mod dataset;
 pub mod engine;
+mod estimator;
 mod evaluate;
 mod fixed;
 mod forest;
@@ -25,6 +26,7 @@ mod tree;
 pub use dataset::{
     At, Codes, Column, Dataset, DatasetError, LevelOrder, ReadOptions, Target, Task,
 };
+pub use estimator::{EstimatorError, FittedForest, ForestParams, ForestTarget, ValidForestParams};
 pub use evaluate::{Evaluation, Normalise, Quality};
 pub use forest::{FitError, FitOutcome, Forest, fit_until};
 pub use params::{Importance, Params, ParamsError, Simd};

@@ -68,7 +68,7 @@ fn any_column(rows: usize) -> impl Strategy<Value = Vec<f64>> {
 fn any_problem(most_rows: usize) -> impl Strategy<Value = Problem> {
     let classes = prop_oneof![3 => Just(0_usize), 1 => Just(2), 1 => Just(4)];
     (2..most_rows, 1..8_usize, classes).prop_flat_map(|(rows, predictors, classes)| {
-        let highest = if classes == 0 { 1000 } else { classes as i32 };
+        let highest = if classes == 0 { 1000 } else { classes as u32 };
         // Few different targets make ties likely, many make deep trees.
         let spread = prop_oneof![Just(3), Just(highest)].prop_map(move |most| most.min(highest));
         let y = spread.prop_flat_map(move |spread| proptest::collection::vec(0..spread, rows));

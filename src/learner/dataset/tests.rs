@@ -177,7 +177,8 @@ fn bad_files_are_refused_with_place_and_way_out() {
         ..y
     };
     assert!(message("x,y\n1,2\n", &drop).starts_with("there is no column `z` to drop"));
-    let ids: String = (0..1200).map(|row| format!("{row},id{row}\n")).collect();
+    let ids = (0..1200).map(|row| format!("{row},id{row}\n"));
+    let ids = ids.collect::<Vec<_>>().concat();
     let error = parse(&format!("x,y\n{ids}"), "y").unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -201,15 +202,15 @@ fn lines_are_counted_through_quoted_line_breaks() {
 
 #[test]
 fn tables_of_the_largest_shapes_are_read() {
-    let wide: String = (0..2000).map(|column| format!("c{column},")).collect();
+    let wide = (0..2000).map(|column| format!("c{column},"));
+    let wide = wide.collect::<Vec<_>>().concat();
     let row = |row: usize| "1,".repeat(1999) + &format!("{row},{row}\n");
     let text = format!("{wide}y\n{}{}", row(1), row(2));
     let data = parse(&text, "y").unwrap();
     assert_eq!((data.rows(), data.predictors()), (2, 2000));
 
-    let text: String = (0..100_000)
-        .map(|row| format!("{row}.5,{}\n", row % 1000))
-        .collect();
+    let lines = (0..100_000).map(|row| format!("{row}.5,{}\n", row % 1000));
+    let text = lines.collect::<Vec<_>>().concat();
     let data = parse(&format!("x,y\n{text}"), "y").unwrap();
     assert_eq!(data.rows(), 100_000);
     assert!(matches!(data.columns()[0].codes(), Codes::Long(_)));

@@ -1,5 +1,7 @@
 //! Whole forests on generated data: as good as another implementation, right importances, right errors out of the bag.
 
+use std::fmt::Write;
+
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -245,11 +247,8 @@ fn levels_ordered_by_response_can_be_split_at_once() {
     let mut csv = String::from("level,y\n");
     for row in 0..400 {
         let level = row * 7 % 8;
-        csv += &format!(
-            "{},{}\n",
-            levels[level],
-            means[level] + (row % 5) as f64 * 0.1
-        );
+        let y = means[level] + (row % 5) as f64 * 0.1;
+        writeln!(csv, "{},{y}", levels[level]).unwrap();
     }
     let one_split = Params {
         trees: 20,
@@ -282,9 +281,8 @@ fn levels_ordered_by_response_can_be_split_at_once() {
 
 #[test]
 fn two_classes_may_be_given_as_whole_numbers() {
-    let csv: String = (0..40)
-        .map(|row| format!("{},{}\n", row, u8::from(row > 20)))
-        .collect();
+    let lines = (0..40).map(|row| format!("{row},{}\n", u8::from(row > 20)));
+    let csv = lines.collect::<Vec<_>>().concat();
     let csv = format!("x,sick\n{csv}");
     let data = Dataset::parse(csv.as_bytes(), &ReadOptions::predict("sick")).unwrap();
     assert_eq!(
