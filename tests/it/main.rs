@@ -1,4 +1,5 @@
 //! The program from outside, one module per subcommand.
 
+mod forest;
 mod study;
 mod usage;
