@@ -2,4 +2,6 @@
 
 mod forest;
 mod study;
+mod exec;
+mod limit;
 mod usage;
