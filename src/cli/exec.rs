@@ -70,7 +70,7 @@ pub struct Exec {
     #[arg(long)]
     stop_on_stdin_eof: bool,
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
@@ -229,7 +229,7 @@ pub(super) fn run(exec: &Exec) -> u8 {
     let single = exec.single();
     let ended = check(exec, &single)
         .and_then(|()| Destination::open(exec.report.as_deref()))
-        .and_then(|to| run_single(&single, |ended| finish(ended, &single, to)).map_err(failure));
+        .map(|to| run_single(&single, |ended| finish(ended, &single, to)));
     ended.unwrap_or_else(|failure| {
         failure.print(&mut std::io::stderr().lock());
         125

@@ -9,7 +9,7 @@ use std::io;
 use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::clock::Instant;
@@ -124,11 +124,11 @@ pub(super) struct Plan {
 
 /// The parts of a [`Plan`], before they are turned into what the kernel wants.
 #[derive(Debug)]
-pub(super) struct PlanParts<'a> {
+pub(super) struct PlanParts {
     pub candidates: Vec<CString>,
     pub arguments: Vec<CString>,
     pub environment: Vec<CString>,
-    pub descriptors: [BorrowedFd<'a>; 3],
+    pub descriptors: [RawFd; 3],
     pub directory: Option<CString>,
     pub cpus: Option<Vec<usize>>,
     pub timer_slack: u64,
@@ -136,7 +136,7 @@ pub(super) struct PlanParts<'a> {
 
 impl Plan {
     /// The descriptors must stay open until the plan has been used.
-    pub(super) fn new(parts: PlanParts<'_>) -> Self {
+    pub(super) fn new(parts: PlanParts) -> Self {
         let pointers = |texts: &[CString]| {
             texts
                 .iter()
@@ -153,7 +153,7 @@ impl Plan {
             arguments,
             environment,
             shell,
-            descriptors: parts.descriptors.map(|descriptor| descriptor.as_raw_fd()),
+            descriptors: parts.descriptors,
             directory: parts.directory,
             cpus: parts.cpus,
             timer_slack: parts.timer_slack,
@@ -380,7 +380,7 @@ pub(super) enum Reap {
 /// Collects one dead child of this process, if there is one.
 pub(super) fn reap() -> Reap {
     loop {
-        match wait4(-1, libc::WNOHANG | libc::__WALL) {
+        match wait4(-1, libc::WNOHANG) {
             Ok(Some(dead)) => return Reap::Dead(dead),
             Ok(None) => return Reap::NoneDead,
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
@@ -460,9 +460,26 @@ pub(super) fn monotonic() -> Duration {
 
 extern "C" fn nothing(_: c_int) {}
 
-/// Prepares this process to be a supervisor: every signal blocked, none ignored (so that commands start with the
-/// defaults), SIGCHLD interrupting [`wait`] only.
-pub(super) fn quiet_signals() {
+/// The first request to stop that came as a signal.
+static STOP: AtomicI32 = AtomicI32::new(0);
+/// Whether such requests are listened to.
+static HEARS_STOP: AtomicBool = AtomicBool::new(false);
+/// The signals that ask us to stop.
+const STOPPING: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+extern "C" fn note_stop(signal: c_int) {
+    let _ = STOP.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
+}
+
+/// The signal that asked us to stop, if one did.
+pub(super) fn stop_signal() -> Option<c_int> {
+    Some(STOP.load(Ordering::SeqCst)).filter(|&signal| signal != 0)
+}
+
+/// Prepares this process to supervise: every signal blocked, none ignored (so that commands start with the defaults),
+/// SIGCHLD interrupting [`wait`] only; with `hears_stop` requests to stop do so too, and are noted.
+pub(super) fn quiet_signals(hears_stop: bool) {
+    HEARS_STOP.store(hears_stop, Ordering::SeqCst);
     // SAFETY: sigset functions write only to the local set; `nothing` is async-signal-safe; changing dispositions
     // happens before this process does anything else.
     unsafe {
@@ -484,6 +501,12 @@ pub(super) fn quiet_signals() {
         let mut action: libc::sigaction = mem::zeroed();
         action.sa_sigaction = nothing as *const () as libc::sighandler_t;
         libc::sigaction(libc::SIGCHLD, &raw const action, ptr::null_mut());
+        if hears_stop {
+            action.sa_sigaction = note_stop as *const () as libc::sighandler_t;
+            for signal in STOPPING {
+                libc::sigaction(signal, &raw const action, ptr::null_mut());
+            }
+        }
     }
 }
 
@@ -522,6 +545,11 @@ pub(super) fn wait(watched: &mut [Watched], timeout: Option<Duration>) -> io::Re
         let mut mask = MaybeUninit::uninit();
         libc::sigfillset(mask.as_mut_ptr());
         libc::sigdelset(mask.as_mut_ptr(), libc::SIGCHLD);
+        if HEARS_STOP.load(Ordering::Relaxed) {
+            for signal in STOPPING {
+                libc::sigdelset(mask.as_mut_ptr(), signal);
+            }
+        }
         libc::ppoll(
             watched.as_mut_ptr(),
             watched.len() as libc::nfds_t,
@@ -546,34 +574,14 @@ pub(super) fn sharpen_timers() -> u64 {
     }
 }
 
-/// Signals the front of `captime exec` waits for: its supervisor's end and requests to stop.
-const HEARD: [c_int; 5] = [
-    libc::SIGCHLD,
-    libc::SIGINT,
-    libc::SIGTERM,
-    libc::SIGHUP,
-    libc::SIGQUIT,
-];
-
-/// Blocks every signal that is to be heard by [`next_signal`] (or must not stop us: SIGTSTP and its kin).
-pub(super) fn hold_signals() {
-    // SAFETY: writes only to the local set and this thread's mask.
-    unsafe {
-        let mut set = MaybeUninit::uninit();
-        libc::sigfillset(set.as_mut_ptr());
-        libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), ptr::null_mut());
-        // An ignored SIGCHLD (inherited from a careless parent) would lose our supervisor's status.
-        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-    }
-}
-
 /// Waits for the next of the signals we listen to.
 pub(super) fn next_signal() -> c_int {
     // SAFETY: the set is initialised; sigwaitinfo may be given no place for its details.
     unsafe {
         let mut set = MaybeUninit::uninit();
         libc::sigemptyset(set.as_mut_ptr());
-        for signal in HEARD {
+        libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
+        for signal in STOPPING {
             libc::sigaddset(set.as_mut_ptr(), signal);
         }
         loop {
@@ -587,11 +595,30 @@ pub(super) fn next_signal() -> c_int {
 
 /// Splits this process in two; gives the child's id to the parent and nothing to the child.
 ///
-/// Only for a process with a single thread, such as `captime exec` at its start.
-pub(super) fn fork() -> io::Result<Option<i32>> {
-    // SAFETY: called with a single thread, so the child's memory is consistent.
-    let pid = check(unsafe { libc::fork() })?;
-    Ok((pid > 0).then_some(pid))
+/// A `hidden` child sends no signal when it ends and is not seen by [`reap`].
+/// Only for a process in which no other thread is doing anything.
+pub(super) fn fork(hidden: bool) -> io::Result<Option<i32>> {
+    // SAFETY: all-zero is a valid clone_args.
+    let mut args: libc::clone_args = unsafe { mem::zeroed() };
+    args.exit_signal = if hidden { 0 } else { libc::SIGCHLD as u64 };
+    // SAFETY: a plain fork; no other thread holds a lock, so the child's memory is consistent.
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            ptr::from_mut(&mut args),
+            size_of::<libc::clone_args>(),
+        )
+    };
+    check(pid as c_int).map(|pid| (pid > 0).then_some(pid))
+}
+
+/// Makes `kept` the only open descriptor, as number 0.
+pub(super) fn keep_only(kept: RawFd) {
+    // SAFETY: for a process that will use none of the others, and `kept` only as number 0.
+    unsafe {
+        libc::dup2(kept, 0);
+        libc::syscall(libc::SYS_close_range, 1 as c_int, c_int::MAX, 0 as c_int);
+    }
 }
 
 /// Leaves at once, running nothing that was registered for a normal exit.
