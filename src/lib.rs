@@ -5,9 +5,14 @@
 //! are listed in the order in which they are met; arrows between them point downwards only.
 
 pub mod cli;
+pub mod learner;
 pub mod limit;
 pub mod policy;
 pub mod round;
+pub mod scenario;
+pub mod space;
+pub mod study;
+pub mod target;
 
 pub mod nearest;
 pub mod quantity;

@@ -156,12 +156,11 @@ impl Exec {
                 exec.stop_on_stdin_eof = true;
                 continue;
             }
-            let value = match given {
-                Some(value) => value,
-                None => {
-                    at += 1;
-                    arguments.get(at - 1)?
-                }
+            let value = if let Some(value) = given {
+                value
+            } else {
+                at += 1;
+                arguments.get(at - 1)?
             };
             // An empty value, or one that looks like a flag, is clap's to judge.
             if value.is_empty() || value.as_encoded_bytes().starts_with(b"--") {

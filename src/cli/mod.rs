@@ -4,6 +4,9 @@ mod check;
 mod exec;
 mod exit_code;
 mod failure;
+mod forest;
+mod scenario_file;
+mod study;
 
 pub use exit_code::Exit;
 pub use failure::Failure;
@@ -28,6 +31,8 @@ pub struct Cli {
 enum Command {
     Check(check::Check),
     Exec(exec::Exec),
+    Study(study::StudyArgs),
+    Forest(forest::ForestArgs),
 }
 
 /// Runs the command line of this process and gives its exit status.
@@ -66,8 +71,10 @@ fn run(args: &[OsString]) -> ExitCode {
 
 fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
-        Command::Check(check) => check.run(),
+        Command::Check(args) => check::run(args),
         Command::Exec(exec) => Ok(Exit::Status(exec::run(&exec))),
+        Command::Study(args) => study::run(args),
+        Command::Forest(args) => forest::run(args),
     }
 }
 

@@ -118,25 +118,23 @@ impl Guard {
     fn behind(slot: &mut Slot) -> Result<Self, LimitError> {
         let (reader, writer) =
             std::io::pipe().map_err(|error| LimitError::system("make a pipe", error))?;
-        match sys::fork(true).map_err(|error| LimitError::system("start the keeper", error))? {
-            Some(pid) => {
-                slot.keeper = Some(pid);
-                Ok(Self::Keeper(Keeper { pid, _line: writer }))
-            }
-            None => {
-                keeper::leave_process_group();
-                let (home, legacy) = (slot.home(), slot.legacy());
-                sys::keep_only(reader.as_raw_fd());
-                let _ = rustix::io::read(std::io::stdin(), &mut [0; 1]);
-                if let Some(home) = home {
-                    cgroup::end_group(&home);
-                }
-                if let Some(legacy) = legacy {
-                    memory::remove(&legacy);
-                }
-                sys::leave(0)
-            }
+        let forked =
+            sys::fork(true).map_err(|error| LimitError::system("start the keeper", error))?;
+        if let Some(pid) = forked {
+            slot.keeper = Some(pid);
+            return Ok(Self::Keeper(Keeper { pid, _line: writer }));
         }
+        keeper::leave_process_group();
+        let (home, legacy) = (slot.home(), slot.legacy());
+        sys::keep_only(reader.as_raw_fd());
+        let _ = rustix::io::read(std::io::stdin(), &mut [0; 1]);
+        if let Some(home) = home {
+            cgroup::end_group(&home);
+        }
+        if let Some(legacy) = legacy {
+            memory::remove(&legacy);
+        }
+        sys::leave(0)
     }
 
     /// At level `subreaper` only an ancestor knows who belongs to the run, so the guard must be one.
@@ -145,18 +143,14 @@ impl Guard {
             std::io::pipe().map_err(|error| LimitError::system("make a pipe", error))?;
         let forked =
             sys::fork(false).map_err(|error| LimitError::system("start the supervisor", error))?;
-        match forked {
-            Some(supervisor) => {
-                drop(reader);
-                Ok(Self::Front(wait_for(supervisor, writer)))
-            }
-            None => {
-                drop(writer);
-                keeper::leave_process_group();
-                let _ = set_child_subreaper(Some(rustix::process::getpid()));
-                Ok(Self::Supervisor(reader))
-            }
+        if let Some(supervisor) = forked {
+            drop(reader);
+            return Ok(Self::Front(wait_for(supervisor, writer)));
         }
+        drop(writer);
+        keeper::leave_process_group();
+        let _ = set_child_subreaper(Some(rustix::process::getpid()));
+        Ok(Self::Supervisor(reader))
     }
 }
 
@@ -171,13 +165,11 @@ fn wait_for(supervisor: i32, mut line: PipeWriter) -> u8 {
         }
     }
     let status = sys::wait_for(supervisor);
-    match status.map(|dead| dead.exit_code) {
-        Ok(Some(code)) => u8::try_from(code).unwrap_or(125),
-        _ => {
-            end_what_is_left();
-            125
-        }
+    if let Ok(Some(code)) = status.map(|dead| dead.exit_code) {
+        return u8::try_from(code).unwrap_or(125);
     }
+    end_what_is_left();
+    125
 }
 
 /// The supervisor was killed: its descendants are ours now.

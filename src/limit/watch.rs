@@ -153,7 +153,7 @@ impl Run<'_> {
                 if used >= limit {
                     return Ok(Cause::Cpu);
                 }
-                let pause = ((limit - used) / self.cpus).max(CPU_FLOOR);
+                let pause = (limit.saturating_sub(used) / self.cpus).max(CPU_FLOOR);
                 look_at_cpu = Some(Instant::now().after(pause));
             }
             if let (Some(limit), Some(look)) = (self.limits.memory, look_at_memory)

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::estimate::Estimates;
+use super::tournament::Line;
 use crate::round::Pull;
 
 /// What decided a choice.
@@ -52,4 +54,108 @@ pub struct Explanation {
     pub chosen: Option<Candidate>,
     /// The pair that would have been next.
     pub runner_up: Option<Candidate>,
+}
+
+/// The last choice of a policy that compares indices, enough to explain it when asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Remembered {
+    pub why: Why,
+    /// What widths were multiplied by.
+    pub s: f64,
+    /// The arm and limit chosen.
+    pub pair: Option<(usize, usize)>,
+}
+
+impl Default for Remembered {
+    fn default() -> Self {
+        Self {
+            why: Why::Nothing,
+            s: 0.0,
+            pair: None,
+        }
+    }
+}
+
+impl Remembered {
+    /// Looks at all pairs once more to find the runner-up, by the lines the choice was made by.
+    pub fn explain(
+        &self,
+        arms: usize,
+        lines_of: impl Fn(usize, &mut Vec<Line>),
+        candidate: impl Fn(usize, usize) -> Candidate,
+    ) -> Explanation {
+        let Some(chosen) = self.pair else {
+            return Explanation {
+                why: self.why,
+                chosen: None,
+                runner_up: None,
+            };
+        };
+        let mut runner_up: Option<((usize, usize), Line)> = None;
+        let mut of_chosen = Line::FIRST;
+        let mut lines = vec![];
+        for arm in 0..arms {
+            lines.clear();
+            lines_of(arm, &mut lines);
+            for (k, &line) in lines.iter().enumerate() {
+                if (arm, k) == chosen {
+                    of_chosen = line;
+                } else if runner_up.is_none_or(|(_, best)| line.at(self.s) > best.at(self.s)) {
+                    runner_up = Some(((arm, k), line));
+                }
+            }
+        }
+        let seen = |((arm, k), line): ((usize, usize), Line)| candidate(arm, k).by(line, self.s);
+        Explanation {
+            why: self.why,
+            chosen: Some(seen((chosen, of_chosen))),
+            runner_up: runner_up.map(seen),
+        }
+    }
+}
+
+impl Candidate {
+    /// With the index, mean and width its line has at s.
+    fn by(mut self, line: Line, s: f64) -> Self {
+        self.index = match line {
+            Line::FIRST => f64::INFINITY,
+            Line::LAST => f64::NEG_INFINITY,
+            known => known.at(s),
+        };
+        let is_known = self.index.is_finite();
+        self.mean = if is_known {
+            line.mean - self.refinement
+        } else {
+            f64::NAN
+        };
+        self.width = if is_known {
+            s * line.width
+        } else {
+            f64::INFINITY
+        };
+        self
+    }
+}
+
+impl Estimates {
+    /// A pair as the estimates show it, for policies that draw: the width is that of the interval.
+    pub(super) fn candidate(&self, arm: usize, k: usize, index: f64) -> Candidate {
+        let stat = &self.of_arm(arm)[k];
+        let known = self.recommendation(arm, k);
+        Candidate {
+            pull: known.pull,
+            index,
+            mean: known.gain,
+            width: if stat.count == 0 {
+                f64::INFINITY
+            } else {
+                (known.interval.1 - known.interval.0) / 2.0
+            },
+            refinement: 0.0,
+            count: known.pulls,
+            arm_count: u64::from(self.arm_count(arm).observed),
+            pending: u64::from(stat.pending),
+            survival: known.censored,
+        }
+    }
 }

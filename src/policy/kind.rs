@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{OptionValue, Options, Policy, PolicyError, Problem, uniform};
+use super::{OptionValue, Options, Policy, PolicyError, Problem};
+use super::{fixed, joint_ts, rcucb, ts, ucb, uniform, zrcucb};
 
 /// Makes [`PolicyKind`]: a policy joins the program by its line in the list below, in its file it has `NAME`,
 /// `Parameters` (with `read`, and serde for the record), and `new`.
@@ -60,10 +61,30 @@ macro_rules! policies {
 }
 
 policies! {
+    Rcucb => rcucb,
+    ZRcucb => zrcucb,
+    Ucb => ucb,
+    Ts => ts,
+    JointTs => joint_ts,
+    Fixed => fixed,
     Uniform => uniform,
 }
 
 impl PolicyKind {
+    /// What is allowed but should be known.
+    pub fn warning(&self) -> Option<String> {
+        match self {
+            Self::Rcucb(parameters) => parameters.warning(),
+            Self::ZRcucb(parameters) => parameters.warning(),
+            _ => None,
+        }
+    }
+
+    /// Whether it finds limits by itself, so that a scenario gives it the largest only.
+    pub fn finds_limits(&self) -> bool {
+        matches!(self, Self::ZRcucb(_))
+    }
+
     /// Reads `rcucb` or `rcucb:alpha=0.25,width=gain-only`.
     pub fn parse(text: &str) -> Result<Self, Vec<PolicyError>> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));

@@ -2,18 +2,34 @@
 //!
 //! No file, clock or thread in here: a policy is a function of its problem, its seed and what it was told.
 
+mod beta;
+mod estimate;
 mod explanation;
+pub mod fixed;
+pub mod joint_ts;
 mod kind;
+mod opening;
 mod options;
+mod pending;
 mod problem;
+pub mod rcucb;
 mod recommendation;
+mod survival;
+mod tournament;
+pub mod ts;
+pub mod ucb;
 pub mod uniform;
+pub mod zrcucb;
+
+#[cfg(test)]
+mod conformance;
 
 pub use explanation::{Candidate, Explanation, Why};
 pub use kind::PolicyKind;
 pub use options::{OptionValue, Options, PolicyError};
-pub use problem::Problem;
-pub use recommendation::Recommendation;
+pub use problem::{NoArms, Problem};
+pub use recommendation::{Recommend, Recommendation};
+pub use survival::Survival;
 
 use rand::Rng;
 

@@ -6,9 +6,45 @@ use crate::round::{LimitGrid, Price};
 #[derive(Debug, Clone)]
 pub struct Problem {
     /// How many arms there are, at least one.
-    pub arms: usize,
+    pub(crate) arms: usize,
     /// The admissible limits; z-RCUCB takes the largest only.
-    pub limits: LimitGrid,
+    pub(crate) limits: LimitGrid,
     /// Cost and penalty.
-    pub price: Price,
+    pub(crate) price: Price,
+}
+
+/// There is nothing to choose from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there is no arm to choose from")]
+pub struct NoArms;
+
+impl Problem {
+    /// A problem of `arms` arms, which must be at least one.
+    pub fn new(arms: usize, limits: LimitGrid, price: Price) -> Result<Self, NoArms> {
+        if arms == 0 {
+            Err(NoArms)
+        } else {
+            Ok(Self {
+                arms,
+                limits,
+                price,
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_arms_is_no_problem() {
+        let price = Price::new("x", "x", 1.0).unwrap();
+        let limits = LimitGrid::new([1.0]).unwrap();
+        assert_eq!(
+            Problem::new(0, limits.clone(), price.clone()).map(|_| ()),
+            Err(NoArms)
+        );
+        assert!(Problem::new(1, limits, price).is_ok());
+    }
 }

@@ -1,7 +1,9 @@
-//! The answer of a policy.
+//! The answer of a policy: which pair to use, and how sure we are.
 
 use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use super::estimate::{Estimates, Stat};
 use crate::round::Pull;
 
 /// The pair to use, and how sure we are of it.
@@ -11,10 +13,144 @@ pub struct Recommendation {
     pub pull: Pull,
     /// Estimated gain, nu-hat.
     pub gain: f64,
-    /// Interval around the gain.
+    /// 95 % interval around the gain; see [`interval`](self) for how it is made.
     pub interval: (f64, f64),
     /// How many pulls the estimate rests on: those of the arm that reached this limit.
     pub pulls: u64,
     /// Share of them that had not ended at this limit.
     pub censored: f64,
+}
+
+/// How the answer is picked from the estimates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recommend {
+    /// The largest (N nu-hat - lambda(tau)) / (N + 1), as if one more run had been lost: no one-run flukes.
+    Safe,
+    /// The largest nu-hat.
+    Best,
+}
+
+impl Recommend {
+    /// As options spell it; the first is the default.
+    pub(super) const WORDS: [(&'static str, Self); 2] =
+        [("safe", Self::Safe), ("best", Self::Best)];
+
+    /// What is compared.
+    pub(super) fn value(self, count: u32, gain: f64, penalty: f64) -> f64 {
+        match self {
+            Self::Safe => (f64::from(count) * gain - penalty) / (f64::from(count) + 1.0),
+            Self::Best => gain,
+        }
+    }
+}
+
+impl Estimates {
+    /// The pair this rule picks; ties go to the lowest arm, then the lowest limit.
+    pub(super) fn recommend(&self, rule: Recommend) -> Option<Recommendation> {
+        let mut best: Option<(f64, usize, usize)> = None;
+        for arm in 0..self.arms() {
+            for (k, (stat, &penalty)) in self.of_arm(arm).iter().zip(self.penalties()).enumerate() {
+                if stat.count == 0 {
+                    continue;
+                }
+                let value = rule.value(stat.count, self.gain(arm, k), penalty);
+                if best.is_none_or(|(highest, ..)| value > highest) {
+                    best = Some((value, arm, k));
+                }
+            }
+        }
+        best.map(|(_, arm, k)| self.recommendation(arm, k))
+    }
+
+    /// What is known of one pair, as an answer.
+    pub(super) fn recommendation(&self, arm: usize, k: usize) -> Recommendation {
+        let stat = &self.of_arm(arm)[k];
+        let gain = self.gain(arm, k);
+        Recommendation {
+            pull: self.pull(arm, k),
+            gain,
+            interval: interval(stat, gain, self.penalties()[k]),
+            pulls: u64::from(stat.count),
+            censored: self.survival(arm, k),
+        }
+    }
+}
+
+/// A 95 % interval around the gain of a pair.
+///
+/// Student's interval over the gains of its pulls after adding one lost run and one perfect one (Agresti and Coull's
+/// idea, with the two ends of the gain's range): never empty, however few runs there were or however alike, and
+/// soon the usual one. Cut to the range a gain can have.
+pub(super) fn interval(stat: &Stat, gain: f64, penalty: f64) -> (f64, f64) {
+    let (worst, best) = (-penalty, 1.0);
+    if stat.count == 0 {
+        return (worst, best);
+    }
+    let lost = f64::from(stat.exceeded);
+    let count = f64::from(stat.count) + 2.0;
+    let sum = stat.net - penalty * lost + worst + best;
+    let squares = stat.net_squared + penalty * penalty * lost + worst * worst + best * best;
+    let mean = sum / count;
+    let variance = ((squares - count * mean * mean) / (count - 1.0)).max(0.0);
+    let quantile =
+        StudentsT::new(0.0, 1.0, count - 1.0).map_or(1.96, |student| student.inverse_cdf(0.975));
+    let half = quantile * (variance / count).sqrt();
+    (
+        (mean - half).clamp(worst, gain),
+        (mean + half).clamp(gain, best.max(gain)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stat(count: u32, exceeded: u32, net: f64) -> Stat {
+        let ended = f64::from(count - exceeded);
+        Stat {
+            count,
+            exceeded,
+            net: net * ended,
+            net_squared: net * net * ended,
+            ..Stat::default()
+        }
+    }
+
+    #[test]
+    fn the_interval_holds_the_gain_and_narrows() {
+        let width = |count| {
+            let stat = stat(count, 0, 0.9);
+            let (low, high) = interval(&stat, stat.gain(10.0), 10.0);
+            assert!(low <= 0.9 && 0.9 <= high, "{low} {high}");
+            high - low
+        };
+        assert!(width(1) > 5.0, "one lucky run is no certainty");
+        assert!(width(10_000) < 0.05);
+        assert!(width(1) > width(100) && width(100) > width(10_000));
+    }
+
+    #[test]
+    fn the_interval_covers_the_mean_of_bernoulli_gains() {
+        use rand::{RngExt, SeedableRng};
+        let mut rng = rand_pcg::Pcg64Mcg::seed_from_u64(5);
+        for (p, penalty) in [(0.05, 10.0), (0.3, 10.0), (0.5, 1.0)] {
+            let truth = (1.0 - p) * 0.8 - penalty * p;
+            let covered = (0..2000)
+                .filter(|_| {
+                    let lost = (0..60).filter(|_| rng.random_bool(p)).count() as u32;
+                    let stat = stat(60, lost, 0.8);
+                    let (low, high) = interval(&stat, stat.gain(penalty), penalty);
+                    (low..=high).contains(&truth)
+                })
+                .count();
+            assert!(covered > 1840, "{covered} of 2000 at p = {p}");
+        }
+    }
+
+    #[test]
+    fn the_safe_rule_prefers_evidence_to_a_fluke() {
+        assert!(Recommend::Safe.value(50, 0.85, 10.0) > Recommend::Safe.value(1, 0.95, 10.0));
+        assert!(Recommend::Best.value(50, 0.85, 10.0) < Recommend::Best.value(1, 0.95, 10.0));
+    }
 }

@@ -3,55 +3,82 @@
 use rand::{Rng, RngExt};
 use serde::Serialize;
 
+use super::estimate::Estimates;
+use super::recommendation::Recommend;
+use super::survival::Survival;
 use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
-use crate::round::{ArmId, Observation, Pull, Round};
+use crate::round::{Observation, Pull, Round};
 
 /// As scenarios and the command line say it.
 pub const NAME: &str = "uniform";
 
-/// It has none.
+/// Its parameters.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Parameters {}
+pub struct Parameters {
+    /// How the answer is picked.
+    pub recommend: Recommend,
+}
 
 impl Parameters {
     /// Takes its options.
-    pub fn read(_: &mut Options) -> Self {
-        Self {}
+    pub fn read(options: &mut Options) -> Self {
+        Self {
+            recommend: options.word("recommend", &Recommend::WORDS),
+        }
     }
 }
 
 /// Plays any pair at random.
 #[derive(Debug)]
 pub struct Uniform {
-    problem: Problem,
+    parameters: Parameters,
+    /// For the recommendation only.
+    estimates: Estimates,
+    last: Option<(usize, usize)>,
 }
 
 /// Puts it to work.
-pub fn new(_: &Parameters, problem: &Problem) -> Uniform {
+pub fn new(parameters: &Parameters, problem: &Problem) -> Uniform {
+    let estimates = Estimates::new(problem, Survival::Restricted);
     Uniform {
-        problem: problem.clone(),
+        parameters: parameters.clone(),
+        estimates,
+        last: None,
     }
 }
 
 impl Policy for Uniform {
     fn choose(&mut self, _: Round, rng: &mut dyn Rng) -> Pull {
-        let arm = ArmId::from_index(rng.random_range(0..self.problem.arms));
-        let limits = self.problem.limits.as_slice();
-        Pull::new(arm, limits[rng.random_range(0..limits.len())])
+        let arm = rng.random_range(0..self.estimates.arms());
+        let k = rng.random_range(0..self.estimates.limits().len());
+        self.last = Some((arm, k));
+        self.estimates.pull(arm, k)
     }
 
-    fn launched(&mut self, _: Round, _: Pull) {}
+    fn launched(&mut self, round: Round, pull: Pull) {
+        self.estimates.launched(round, pull);
+    }
 
-    fn observe(&mut self, _: Round, _: Observation, _: &mut dyn Rng) {}
+    fn observe(&mut self, round: Round, seen: Observation, _: &mut dyn Rng) {
+        self.estimates.observe(round, &seen);
+    }
 
     fn recommend(&self) -> Option<Recommendation> {
-        None
+        self.estimates.recommend(self.parameters.recommend)
     }
 
     fn explain(&self) -> Explanation {
+        let why = if self.last.is_some() {
+            Why::Chance
+        } else {
+            Why::Nothing
+        };
+        let chosen = self
+            .last
+            .map(|(arm, k)| self.estimates.candidate(arm, k, f64::NAN));
         Explanation {
-            why: Why::Chance,
-            chosen: None,
+            why,
+            chosen,
             runner_up: None,
         }
     }

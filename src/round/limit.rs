@@ -119,6 +119,12 @@ impl LimitGrid {
         self.0.len()
     }
 
+    /// The grid of the largest limit alone.
+    #[must_use]
+    pub fn only_max(&self) -> Self {
+        Self(vec![self.max()])
+    }
+
     /// The largest limit, the paper's tau_max.
     pub fn max(&self) -> Limit {
         *self.0.last().expect("a grid is never empty")

@@ -18,6 +18,8 @@ pub enum Purpose {
     Target,
     /// Sampling the arms to calibrate with.
     Calibrate,
+    /// The seed of one repetition of a study, its number taken as the round.
+    Repetition,
 }
 
 /// Gives the generator for one purpose in one round of the run with this seed.

@@ -1,5 +1,7 @@
 //! The program from outside, one module per subcommand.
 
 mod exec;
+mod forest;
 mod limit;
+mod study;
 mod usage;

@@ -1,0 +1,267 @@
+//! `captime study`: policies against each other over repetitions.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use super::scenario_file::read_scenario;
+use super::{Exit, Failure};
+use crate::policy::{PolicyError, PolicyKind};
+use crate::study::{
+    Plan, Progress, Setting, Standing, curves_csv, figure, play_all, summary_csv, text,
+};
+use crate::target::TargetError;
+use crate::target::synthetic::{Grid, SyntheticProblem};
+
+/// The policies of the paper's main table.
+const PAPER: [&str; 3] = ["rcucb", "ucb", "ts"];
+
+/// The paper's T, where nothing else is said.
+const ROUNDS: u64 = 100_000;
+
+const EXAMPLES: &str = "\
+Examples:
+  captime study paper
+      the paper's main table: rcucb, ucb and ts on poscorr, negcorr and indep
+  captime study paper --problem indep,large20 --grid m1,m2 --policy joint-ts --policy rcucb:alpha=0.25,width=printed
+  captime study paper --rounds 10000 --repetitions 20 --out figures
+      also writes regret curves with standard errors as SVG, and the data
+  captime study arms.yaml --policy rcucb --policy fixed --format json
+      a scenario with a synthetic or recorded target
+
+Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario.";
+
+/// Compare policies over repetitions: regret, share of censored rounds, quality of the answer
+///
+/// Plays every policy on every problem in virtual time, on all cores; the result does not depend on the number of threads.
+/// Regret is against the best pair of the grid, whose gain is known exactly.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct StudyArgs {
+    /// `paper` for the paper's synthetic problems, or a scenario with a synthetic or recorded target
+    what: PathBuf,
+    /// Problems of `paper`: poscorr, negcorr, indep, large20, large50, large80 (any number of arms), lowcens
+    /// [default: poscorr,negcorr,indep]
+    #[arg(long, value_delimiter = ',')]
+    problem: Vec<String>,
+    /// Limits of `paper`: recovered, printed, m1, m2 [default: recovered]
+    #[arg(long, value_delimiter = ',')]
+    grid: Vec<String>,
+    /// A policy with options, like `rcucb:alpha=0.25,width=gain-only`; repeatable [default: rcucb, ucb and ts, or the scenario's]
+    #[arg(long, value_name = "SPEC")]
+    policy: Vec<String>,
+    /// Rounds of a repetition [default: 100000, or the scenario's budget]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+    rounds: Option<u64>,
+    /// How often every policy meets every problem
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    repetitions: u64,
+    /// Where all randomness comes from [default: 1, or the scenario's]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Repetitions that run at a time [default: one per CPU]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    threads: Option<u64>,
+    /// How results are written to stdout
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Also write curves (SVG) and data (JSON, CSV) into this folder
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table per problem
+    Text,
+    /// A list with one object per problem, grid and policy
+    Json,
+    /// One row per problem, grid and policy
+    Csv,
+}
+
+/// Runs the command.
+pub fn run(args: StudyArgs) -> Result<Exit, Failure> {
+    let plan = plan(&args)?;
+    if let Some(folder) = &args.out {
+        // Before hours of work, not after.
+        fs::create_dir_all(folder).map_err(|error| cannot_write(folder, error))?;
+    }
+    let standings = {
+        let progress = Progress::on_terminal(plan.total_rounds());
+        play_all(&plan, &progress)
+    };
+    if let Some(folder) = &args.out {
+        write_folder(&standings, folder)?;
+    }
+    let mut stdout = BufWriter::new(io::stdout().lock());
+    match args.format {
+        Format::Text => text(&standings, &mut stdout)?,
+        Format::Json => write_json(&standings, &mut stdout)?,
+        Format::Csv => summary_csv(&standings, &mut stdout)?,
+    }
+    stdout.flush()?;
+    Ok(Exit::Done)
+}
+
+/// What is to be played, and on how many threads.
+fn plan(args: &StudyArgs) -> Result<Plan, Failure> {
+    let given = args.policy.iter().map(|spec| policy(spec));
+    let given: Vec<PolicyKind> = given.collect::<Result<_, _>>()?;
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let mut plan = Plan {
+        settings: vec![],
+        policies: given,
+        rounds: args.rounds.unwrap_or(ROUNDS),
+        repetitions: args.repetitions,
+        seed: args.seed.unwrap_or(1),
+        threads: args.threads.map_or_else(cores, |threads| threads as usize),
+    };
+    if args.what.as_os_str() == "paper" {
+        plan.settings = paper_settings(args)?;
+        if plan.policies.is_empty() {
+            plan.policies = PAPER
+                .iter()
+                .map(|spec| policy(spec))
+                .collect::<Result<_, _>>()?;
+        }
+    } else {
+        add_scenario(args, &mut plan)?;
+    }
+    Ok(plan)
+}
+
+/// What a scenario says, where the command line does not say otherwise.
+fn add_scenario(args: &StudyArgs, plan: &mut Plan) -> Result<(), Failure> {
+    for (option, given) in [("--problem", &args.problem), ("--grid", &args.grid)] {
+        if !given.is_empty() {
+            let message = format!("`{option}` goes with `paper`, not with a scenario");
+            let hint =
+                "a scenario says it itself: `target: {synthetic: {problem: poscorr, grid: m1}}`";
+            return Err(Failure::usage(message).hint(Some(hint)));
+        }
+    }
+    let scenario = read_scenario(&args.what)?;
+    let setting = Setting::of_scenario(&scenario).map_err(|error| {
+        Failure::usage(format!("{}: {error}", args.what.display())).hint(error.hint())
+    })?;
+    plan.settings = vec![setting];
+    if plan.policies.is_empty() {
+        plan.policies.clone_from(&scenario.policies);
+    }
+    plan.rounds = args.rounds.or(scenario.budget.rounds).unwrap_or(ROUNDS);
+    plan.seed = args.seed.unwrap_or(scenario.seed);
+    let has_other_budget = scenario.budget.wall.is_some() || scenario.budget.consumption.is_some();
+    if args.rounds.is_none() && has_other_budget {
+        let rounds = plan.rounds;
+        // Nowhere to complain to when stderr itself is gone.
+        let _ = writeln!(
+            io::stderr(),
+            "captime: a study counts rounds, not time: playing {rounds}; `--rounds` says otherwise"
+        );
+    }
+    Ok(())
+}
+
+fn paper_settings(args: &StudyArgs) -> Result<Vec<Setting>, Failure> {
+    let problems = names(&args.problem, &["poscorr", "negcorr", "indep"])
+        .map(SyntheticProblem::parse)
+        .collect::<Result<Vec<_>, _>>()
+        .map(without_repeats)
+        .map_err(refused)?;
+    let grids = names(&args.grid, &["recovered"])
+        .map(Grid::parse)
+        .collect::<Result<Vec<_>, _>>()
+        .map(without_repeats)
+        .map_err(refused)?;
+    let settings = problems.iter().flat_map(|problem| {
+        grids
+            .iter()
+            .map(move |grid| Setting::of_paper(*problem, *grid))
+    });
+    Ok(settings.collect())
+}
+
+fn without_repeats<T: PartialEq + Copy>(names: Vec<T>) -> Vec<T> {
+    let is_first = |(place, name): &(usize, &T)| !names[..*place].contains(name);
+    let first = names.iter().enumerate().filter(is_first);
+    first.map(|(_, name)| *name).collect()
+}
+
+/// What was given, or else what is usual.
+fn names<'a>(given: &'a [String], usual: &'a [&str]) -> impl Iterator<Item = &'a str> {
+    let usual = if given.is_empty() { usual } else { &[] };
+    given
+        .iter()
+        .map(String::as_str)
+        .chain(usual.iter().copied())
+}
+
+fn policy(spec: &str) -> Result<PolicyKind, Failure> {
+    PolicyKind::parse(spec).map_err(|errors| {
+        let message: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let hint = errors.iter().find_map(PolicyError::hint);
+        Failure::usage(message.join("; ")).hint(hint)
+    })
+}
+
+fn refused(error: TargetError) -> Failure {
+    Failure::usage(&error).hint(error.hint())
+}
+
+fn write_json(standings: &[Standing], to: &mut dyn Write) -> Result<(), Failure> {
+    // Through io::Error, so that a closed pipe is still known as one.
+    serde_json::to_writer(&mut *to, standings).map_err(io::Error::from)?;
+    writeln!(to)?;
+    Ok(())
+}
+
+/// `study.json`, `study.csv`, `curves.csv`, and a figure per problem and grid.
+fn write_folder(standings: &[Standing], folder: &Path) -> Result<(), Failure> {
+    let write = |name: &str, content: &dyn Fn(&mut dyn Write) -> Result<(), Failure>| {
+        let path = folder.join(name);
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&path)
+            .map(BufWriter::new)
+            .map_err(|error| cannot_write(&path, error))?;
+        content(&mut file)?;
+        file.flush().map_err(|error| cannot_write(&path, error))
+    };
+    write("study.json", &|to| write_json(standings, to))?;
+    write("study.csv", &|to| Ok(summary_csv(standings, to)?))?;
+    write("curves.csv", &|to| Ok(curves_csv(standings, to)?))?;
+    for group in standings.chunk_by(|a, b| (&a.problem, &a.grid) == (&b.problem, &b.grid)) {
+        let name = format!(
+            "{}-{}.svg",
+            file_name(&group[0].problem),
+            file_name(&group[0].grid)
+        );
+        write(&name, &|to| Ok(to.write_all(figure(group).as_bytes())?))?;
+    }
+    Ok(())
+}
+
+/// A name that is safe in any folder.
+fn file_name(name: &str) -> String {
+    name.chars()
+        .map(|letter| {
+            if letter.is_ascii_alphanumeric() || letter == '_' {
+                letter
+            } else {
+                '-'
+            }
+        })
+        .collect()
+}
+
+fn cannot_write(path: &Path, error: io::Error) -> Failure {
+    Failure::ours(format!("cannot write `{}`: {error}", path.display()))
+        .hint(Some("give `--out` a folder that you may write to"))
+}

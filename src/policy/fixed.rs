@@ -1,0 +1,113 @@
+//! UCB1 over arms, always at the largest limit: what people do today when they tune under a fixed time-out.
+
+use rand::Rng;
+use serde::Serialize;
+
+use super::estimate::{Estimates, Standing};
+use super::explanation::Remembered;
+use super::rcucb::scale;
+use super::recommendation::Recommend;
+use super::survival::Survival;
+use super::tournament::{Line, Tournament};
+use super::ucb::rescaled;
+use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
+use crate::round::{Observation, Pull, Round};
+
+/// As scenarios and the command line say it.
+pub const NAME: &str = "fixed";
+
+/// Its parameters.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parameters {
+    /// How the answer is picked, among the arms at the largest limit.
+    pub recommend: Recommend,
+}
+
+impl Parameters {
+    /// Takes its options.
+    pub fn read(options: &mut Options) -> Self {
+        Self {
+            recommend: options.word("recommend", &Recommend::WORDS),
+        }
+    }
+}
+
+/// UCB1 at work.
+#[derive(Debug)]
+pub struct Fixed {
+    parameters: Parameters,
+    /// On a grid of one limit, the largest.
+    estimates: Estimates,
+    tournament: Tournament,
+    last: Remembered,
+}
+
+/// Puts it to work.
+pub fn new(parameters: &Parameters, problem: &Problem) -> Fixed {
+    let mut problem = problem.clone();
+    problem.limits = problem.limits.only_max();
+    Fixed {
+        estimates: Estimates::new(&problem, Survival::Restricted),
+        tournament: Tournament::new(problem.arms, scale(1.0, u64::MAX)),
+        last: Remembered::default(),
+        parameters: parameters.clone(),
+    }
+}
+
+impl Fixed {
+    fn lines(estimates: &Estimates, arm: usize, to: &mut Vec<Line>) {
+        to.extend(estimates.standings(arm).zip(estimates.penalties()).map(
+            |(standing, &penalty)| match standing {
+                Standing::Unvisited => Line::FIRST,
+                Standing::Awaited => Line::LAST,
+                Standing::Known { gain, count } => Line {
+                    mean: rescaled(gain, penalty),
+                    width: 1.0 / count.sqrt(),
+                },
+            },
+        ));
+    }
+}
+
+impl Policy for Fixed {
+    fn choose(&mut self, _: Round, _: &mut dyn Rng) -> Pull {
+        let s = scale(1.0, self.estimates.t());
+        let (arm, k) = self
+            .tournament
+            .best(s, |arm, to| Self::lines(&self.estimates, arm, to));
+        let stat = &self.estimates.of_arm(arm)[k];
+        let why = if stat.count + stat.pending == 0 {
+            Why::Opening
+        } else {
+            Why::Index
+        };
+        self.last = Remembered {
+            why,
+            s,
+            pair: Some((arm, k)),
+        };
+        self.estimates.pull(arm, k)
+    }
+
+    fn launched(&mut self, round: Round, pull: Pull) {
+        let arm = self.estimates.launched(round, pull);
+        self.tournament.touch(arm);
+    }
+
+    fn observe(&mut self, round: Round, seen: Observation, _: &mut dyn Rng) {
+        let (arm, _) = self.estimates.observe(round, &seen);
+        self.tournament.touch(arm);
+    }
+
+    fn recommend(&self) -> Option<Recommendation> {
+        self.estimates.recommend(self.parameters.recommend)
+    }
+
+    fn explain(&self) -> Explanation {
+        self.last.explain(
+            self.estimates.arms(),
+            |arm, to| Self::lines(&self.estimates, arm, to),
+            |arm, k| self.estimates.candidate(arm, k, f64::NAN),
+        )
+    }
+}

@@ -1,0 +1,28 @@
+//! Pulls under way.
+
+use crate::round::{Pull, Round};
+
+/// The pulls that were launched and not yet observed. There are about as many as slots, so a list beats a map.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pending(Vec<(Round, Pull)>);
+
+impl Pending {
+    /// Notes a pull under way; false if the round was under way already, as after a lost run that is tried again.
+    pub fn insert(&mut self, round: Round, pull: Pull) -> bool {
+        let is_new = self.0.iter().all(|&(other, _)| other != round);
+        if is_new {
+            self.0.push((round, pull));
+        }
+        is_new
+    }
+
+    /// Gives back the pull of a round that is over, if it was under way.
+    pub fn remove(&mut self, round: Round) -> Option<Pull> {
+        let place = self.0.iter().position(|&(other, _)| other == round)?;
+        Some(self.0.remove(place).1)
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}

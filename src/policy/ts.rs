@@ -1,0 +1,219 @@
+//! Thompson sampling over pairs, as printed in the paper's appendix "Compared Algorithms".
+//!
+//! A Beta(1 + S, 1 + F) per pair; an observation is one Bernoulli trial, with the rescaled gain as its chance, for
+//! *every* limit it tells about, each with the gain that limit would have brought (eq. `def_pseudo_reward_TS`).
+
+use rand::{Rng, RngExt};
+use serde::Serialize;
+
+use super::beta::{Beta, own_rng};
+use super::estimate::Estimates;
+use super::recommendation::Recommend;
+use super::survival::Survival;
+use super::ucb::rescaled;
+use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
+use crate::round::{Observation, Pull, Round};
+
+/// As scenarios and the command line say it.
+pub const NAME: &str = "ts";
+
+/// Its parameters.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parameters {
+    /// How the answer is picked.
+    pub recommend: Recommend,
+}
+
+impl Parameters {
+    /// Takes its options.
+    pub fn read(options: &mut Options) -> Self {
+        Self {
+            recommend: options.word("recommend", &Recommend::WORDS),
+        }
+    }
+}
+
+/// What is believed of one pair.
+#[derive(Debug, Clone, Copy)]
+struct Belief {
+    successes: f64,
+    failures: f64,
+    beta: Beta,
+    /// Whether the opening has played it.
+    is_played: bool,
+}
+
+/// Thompson sampling at work.
+#[derive(Debug)]
+pub struct Ts {
+    parameters: Parameters,
+    /// For pending counts and the recommendation.
+    estimates: Estimates,
+    beliefs: Vec<Belief>,
+    /// All pairs before this one have been opened.
+    opened: usize,
+    last: Last,
+}
+
+/// The last choice: the pairs with the two largest draws.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Last {
+    pub why: Why,
+    pub chosen: Option<(usize, f64)>,
+    pub runner_up: Option<(usize, f64)>,
+}
+
+impl Last {
+    pub const NOTHING: Self = Self {
+        why: Why::Nothing,
+        chosen: None,
+        runner_up: None,
+    };
+
+    /// A choice that the opening made.
+    pub fn opening(pair: usize) -> Self {
+        Self {
+            why: Why::Opening,
+            chosen: Some((pair, f64::INFINITY)),
+            runner_up: None,
+        }
+    }
+
+    /// Enters one draw; of equals the first stays ahead.
+    #[inline]
+    pub fn enter(&mut self, pair: usize, draw: f64) {
+        if self.chosen.is_none_or(|(_, best)| draw > best) {
+            self.runner_up = self.chosen;
+            self.chosen = Some((pair, draw));
+        } else if self.runner_up.is_none_or(|(_, best)| draw > best) {
+            self.runner_up = Some((pair, draw));
+        }
+    }
+
+    pub fn explain(&self, estimates: &Estimates) -> Explanation {
+        let points = estimates.limits().len();
+        let candidate =
+            |(pair, draw): (usize, f64)| estimates.candidate(pair / points, pair % points, draw);
+        Explanation {
+            why: self.why,
+            chosen: self.chosen.map(candidate),
+            runner_up: self.runner_up.map(candidate),
+        }
+    }
+}
+
+/// Puts it to work.
+pub fn new(parameters: &Parameters, problem: &Problem) -> Ts {
+    let unknown = Belief {
+        successes: 0.0,
+        failures: 0.0,
+        beta: Beta::new(1.0, 1.0),
+        is_played: false,
+    };
+    Ts {
+        estimates: Estimates::new(problem, Survival::Restricted),
+        beliefs: vec![unknown; problem.arms * problem.limits.len()],
+        opened: 0,
+        last: Last::NOTHING,
+        parameters: parameters.clone(),
+    }
+}
+
+impl Ts {
+    /// The next pair of the opening: every pair once, arm by arm, limits ascending; arms already observed at or above
+    /// the largest limit are left out.
+    fn opening(&mut self) -> Option<usize> {
+        let points = self.estimates.limits().len();
+        while self.opened < self.beliefs.len() {
+            let of_arm = self.estimates.of_arm(self.opened / points);
+            if !self.beliefs[self.opened].is_played && of_arm[points - 1].count == 0 {
+                return Some(self.opened);
+            }
+            self.opened += 1;
+        }
+        None
+    }
+
+    fn mark_played(&mut self, pull: Pull) {
+        let limits = self.estimates.limits();
+        if let Some(k) = limits.iter().position(|&limit| limit == pull.limit.get()) {
+            let pair = pull.arm.index() * limits.len() + k;
+            self.beliefs[pair].is_played = true;
+        }
+    }
+
+    /// One draw for every pair; those only pending are left out unless nothing else is left.
+    fn draw(&mut self, rng: &mut dyn Rng) -> Last {
+        let mut rng = own_rng(rng);
+        let points = self.estimates.limits().len();
+        let mut last = Last {
+            why: Why::Sample,
+            ..Last::NOTHING
+        };
+        for arm in 0..self.estimates.arms() {
+            for (k, stat) in self.estimates.of_arm(arm).iter().enumerate() {
+                let pair = arm * points + k;
+                let belief = &self.beliefs[pair];
+                if stat.pending == 0 {
+                    last.enter(pair, belief.beta.draw(&mut rng));
+                } else if stat.count > 0 {
+                    let (a, b) = (1.0 + belief.successes, 1.0 + belief.failures);
+                    let by = (a + b + f64::from(stat.pending)) / (a + b);
+                    last.enter(pair, Beta::narrowed(a, b, by).draw(&mut rng));
+                }
+            }
+        }
+        last
+    }
+}
+
+impl Policy for Ts {
+    fn choose(&mut self, _: Round, rng: &mut dyn Rng) -> Pull {
+        self.last = match self.opening() {
+            Some(pair) => Last::opening(pair),
+            None => self.draw(rng),
+        };
+        let points = self.estimates.limits().len();
+        let (pair, _) = self
+            .last
+            .chosen
+            .unwrap_or_else(|| (rng.random_range(0..self.beliefs.len()), f64::NAN));
+        self.estimates.pull(pair / points, pair % points)
+    }
+
+    fn launched(&mut self, round: Round, pull: Pull) {
+        self.estimates.launched(round, pull);
+        self.mark_played(pull);
+    }
+
+    fn observe(&mut self, round: Round, seen: Observation, rng: &mut dyn Rng) {
+        let (arm, told) = self.estimates.observe(round, &seen);
+        self.mark_played(seen.pull());
+        let (limits, penalties) = (self.estimates.limits(), self.estimates.penalties());
+        let largest = penalties[penalties.len() - 1];
+        let beliefs = &mut self.beliefs[arm * limits.len()..][..limits.len()];
+        for ((belief, &limit), &penalty) in beliefs.iter_mut().zip(limits).zip(penalties) {
+            if limit > told.reach {
+                break;
+            }
+            let gain = match told.ended {
+                Some(ended) if ended.consumption <= limit => ended.net,
+                _ => -penalty,
+            };
+            if rng.random_bool(rescaled(gain, largest).clamp(0.0, 1.0)) {
+                belief.successes += 1.0;
+            } else {
+                belief.failures += 1.0;
+            }
+            belief.beta = Beta::new(1.0 + belief.successes, 1.0 + belief.failures);
+        }
+    }
+
+    fn recommend(&self) -> Option<Recommendation> {
+        self.estimates.recommend(self.parameters.recommend)
+    }
+
+    fn explain(&self) -> Explanation {
+        self.last.explain(&self.estimates)
+    }
+}

@@ -1,0 +1,173 @@
+//! UCB over pairs, as printed in the paper's appendix "Compared Algorithms": every pair an arm of its own.
+//!
+//! The index is the mean rescaled gain of the pulls of exactly this pair plus sqrt(alpha ln t / (2 T)). The opening,
+//! every pair once, arm by arm, limits ascending, needs no code: an unplayed pair has an infinite index.
+
+use rand::Rng;
+use serde::Serialize;
+
+use super::estimate::{Estimates, Standing, Stat, Told};
+use super::explanation::Remembered;
+use super::pending::Pending;
+use super::recommendation::Recommend;
+use super::survival::Survival;
+use super::tournament::{Line, Tournament};
+use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
+use crate::round::{Observation, Pull, Round};
+
+/// As scenarios and the command line say it.
+pub const NAME: &str = "ucb";
+
+/// The parameters of UCB.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parameters {
+    /// How much to explore.
+    pub alpha: f64,
+    /// How the answer is picked.
+    pub recommend: Recommend,
+}
+
+impl Parameters {
+    /// Takes its options.
+    pub fn read(options: &mut Options) -> Self {
+        Self {
+            alpha: options.positive("alpha", 1.0),
+            recommend: options.word("recommend", &Recommend::WORDS),
+        }
+    }
+}
+
+/// UCB at work.
+#[derive(Debug)]
+pub struct Ucb {
+    parameters: Parameters,
+    /// For the recommendation only.
+    estimates: Estimates,
+    /// T_{i,tau} and the gains of the pulls of exactly this pair.
+    played: Vec<Stat>,
+    pending: Pending,
+    tournament: Tournament,
+    last: Remembered,
+}
+
+/// Puts it to work.
+pub fn new(parameters: &Parameters, problem: &Problem) -> Ucb {
+    Ucb {
+        estimates: Estimates::new(problem, Survival::Restricted),
+        played: vec![Stat::default(); problem.arms * problem.limits.len()],
+        pending: Pending::default(),
+        tournament: Tournament::new(problem.arms, scale(parameters.alpha, u64::MAX)),
+        last: Remembered::default(),
+        parameters: parameters.clone(),
+    }
+}
+
+fn scale(alpha: f64, t: u64) -> f64 {
+    (alpha * (t as f64).ln() / 2.0).sqrt()
+}
+
+impl Ucb {
+    /// The place of the pair of a pull, if its limit is on the grid.
+    fn pair(&self, pull: Pull) -> Option<usize> {
+        let limits = self.estimates.limits();
+        let k = limits.iter().position(|&limit| limit == pull.limit.get())?;
+        Some(pull.arm.index() * limits.len() + k)
+    }
+
+    fn lines(estimates: &Estimates, played: &[Stat], arm: usize, to: &mut Vec<Line>) {
+        let penalties = estimates.penalties();
+        let largest = penalties[penalties.len() - 1];
+        let of_arm = &played[arm * penalties.len()..][..penalties.len()];
+        to.extend(of_arm.iter().zip(penalties).map(|(stat, &penalty)| {
+            match stat.standing(penalty, || stat.gain(penalty)) {
+                Standing::Unvisited => Line::FIRST,
+                Standing::Awaited => Line::LAST,
+                Standing::Known { gain, count } => Line {
+                    mean: rescaled(gain, largest),
+                    width: 1.0 / count.sqrt(),
+                },
+            }
+        }));
+    }
+}
+
+/// A gain mapped to [0, 1]: eq. `def_standard_estimate`.
+pub(super) fn rescaled(gain: f64, largest_penalty: f64) -> f64 {
+    (gain + largest_penalty) / (1.0 + largest_penalty)
+}
+
+impl Policy for Ucb {
+    fn choose(&mut self, _: Round, _: &mut dyn Rng) -> Pull {
+        let s = scale(self.parameters.alpha, self.estimates.t());
+        let lines = |arm, to: &mut _| Self::lines(&self.estimates, &self.played, arm, to);
+        let (arm, k) = self.tournament.best(s, lines);
+        let stat = &self.played[arm * self.estimates.limits().len() + k];
+        let why = if stat.count + stat.pending == 0 {
+            Why::Opening
+        } else {
+            Why::Index
+        };
+        self.last = Remembered {
+            why,
+            s,
+            pair: Some((arm, k)),
+        };
+        self.estimates.pull(arm, k)
+    }
+
+    fn launched(&mut self, round: Round, pull: Pull) {
+        let arm = self.estimates.launched(round, pull);
+        if let Some(pair) = self.pair(pull)
+            && self.pending.insert(round, pull)
+        {
+            self.played[pair].pending += 1;
+            self.tournament.touch(arm);
+        }
+    }
+
+    fn observe(&mut self, round: Round, seen: Observation, _: &mut dyn Rng) {
+        let (arm, told) = self.estimates.observe(round, &seen);
+        if let Some(pair) = self.pending.remove(round).and_then(|pull| self.pair(pull)) {
+            self.played[pair].pending -= 1;
+        }
+        if let Some(pair) = self.pair(seen.pull()) {
+            enter(&mut self.played[pair], &told);
+        }
+        self.tournament.touch(arm);
+    }
+
+    fn recommend(&self) -> Option<Recommendation> {
+        self.estimates.recommend(self.parameters.recommend)
+    }
+
+    fn explain(&self) -> Explanation {
+        let points = self.estimates.limits().len();
+        self.last.explain(
+            self.estimates.arms(),
+            |arm, to| Self::lines(&self.estimates, &self.played, arm, to),
+            |arm, k| {
+                let mut candidate = self.estimates.candidate(arm, k, f64::NAN);
+                let stat = &self.played[arm * points + k];
+                candidate.count = u64::from(stat.count);
+                candidate.pending = u64::from(stat.pending);
+                candidate
+            },
+        )
+    }
+}
+
+/// A pull cut off elsewhere than at the limit it was granted tells UCB nothing.
+fn enter(stat: &mut Stat, told: &Told) {
+    if told.reach != told.granted {
+        stat.short += 1;
+        return;
+    }
+    stat.count += 1;
+    match told.ended {
+        Some(ended) => {
+            stat.net += ended.net;
+            stat.net_squared += ended.net * ended.net;
+        }
+        None => stat.exceeded += 1,
+    }
+}

@@ -1,0 +1,104 @@
+//! All repetitions of all policies on all settings, on as many cores as there are.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use super::curve::checkpoints;
+use super::play::{Played, play, seed_of};
+use super::progress::Progress;
+use super::result::{Standing, Tally};
+use super::setting::Setting;
+use crate::policy::PolicyKind;
+
+/// What a study plays.
+pub struct Plan {
+    /// On what.
+    pub settings: Vec<Setting>,
+    /// Who.
+    pub policies: Vec<PolicyKind>,
+    /// Rounds of a repetition.
+    pub rounds: u64,
+    /// How often each policy meets each setting.
+    pub repetitions: u64,
+    /// Where all randomness comes from.
+    pub seed: u64,
+    /// How many repetitions run at a time.
+    pub threads: usize,
+}
+
+impl Plan {
+    /// Rounds over all.
+    pub fn total_rounds(&self) -> u64 {
+        let meetings = self.settings.len() as u64 * self.policies.len() as u64;
+        meetings
+            .saturating_mul(self.repetitions)
+            .saturating_mul(self.rounds)
+    }
+
+    /// The setting and policy of a meeting, counted setting by setting.
+    fn meeting(&self, number: usize) -> (&Setting, &PolicyKind) {
+        let policies = self.policies.len();
+        (
+            &self.settings[number / policies],
+            &self.policies[number % policies],
+        )
+    }
+}
+
+/// Plays everything and gives the standings, setting by setting, policies in their order.
+pub fn play_all(plan: &Plan, progress: &Progress) -> Vec<Standing> {
+    let meetings = plan.settings.len() * plan.policies.len();
+    let jobs = (meetings as u64).saturating_mul(plan.repetitions);
+    let checkpoints = checkpoints(plan.rounds);
+    let next = AtomicU64::new(0);
+    let (sender, results) = mpsc::channel::<(u64, Played)>();
+    let work = |sender: mpsc::Sender<(u64, Played)>| {
+        loop {
+            let job = next.fetch_add(1, Ordering::Relaxed);
+            if job >= jobs {
+                return;
+            }
+            let (setting, policy) = plan.meeting((job / plan.repetitions) as usize);
+            progress.at(|| format!("{} {} {}", setting.name, setting.grid, policy.name()));
+            let seed = seed_of(plan.seed, job % plan.repetitions);
+            let played = play(setting, policy, seed, &checkpoints, &|more| {
+                progress.rounds(more);
+            });
+            if sender.send((job, played)).is_err() {
+                return;
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..plan.threads.max(1) {
+            let sender = sender.clone();
+            scope.spawn(|| work(sender));
+        }
+        drop(sender);
+        fold(plan, meetings, results)
+    })
+}
+
+/// Takes results in as they come, and adds them up in the order of their numbers: sums of floating-point numbers depend on
+/// it, and nothing else may.
+fn fold(plan: &Plan, meetings: usize, results: mpsc::Receiver<(u64, Played)>) -> Vec<Standing> {
+    let mut early = BTreeMap::new();
+    let mut standings = Vec::with_capacity(meetings);
+    let mut tally = Tally::new(plan.rounds);
+    let mut next = 0;
+    for (job, played) in results {
+        early.insert(job, played);
+        while let Some(played) = early.remove(&next) {
+            tally.add(&played);
+            next += 1;
+            if next % plan.repetitions == 0 {
+                let (setting, policy) = plan.meeting(standings.len());
+                standings.push(tally.standing(setting, policy));
+                tally = Tally::new(plan.rounds);
+            }
+        }
+    }
+    standings
+}

@@ -1,0 +1,50 @@
+//! What a pull runs. One pull in, one outcome out.
+//!
+//! The targets in here live in virtual time: a pull costs no time of ours, and its expected gain is known exactly, which
+//! is what a study needs to speak of regret. `synthetic` draws from the paper's distributions, `recorded` replays runs that
+//! somebody measured once.
+
+mod error;
+pub mod recorded;
+pub mod synthetic;
+
+pub use error::TargetError;
+
+use crate::round::{ArmId, Limit, Observation, Price, Pull, Round};
+
+/// A target whose pulls take no time, and whose gains are known.
+pub trait VirtualTarget: Send + Sync {
+    /// How many arms it has.
+    fn arms(&self) -> usize;
+
+    /// How many instances it draws from; 0 if it knows no instances.
+    fn instances(&self) -> usize {
+        0
+    }
+
+    /// The pull with its instance: the one it names, or where there are instances and it names none, one drawn by
+    /// (seed, round).
+    fn with_instance(&self, _seed: u64, _round: Round, pull: Pull) -> Pull {
+        pull
+    }
+
+    /// Runs a pull: a function of its arguments only, so that a journal can be replayed.
+    ///
+    /// A pull without instance gets that of [`with_instance`](Self::with_instance); the observation's pull says which.
+    fn run(&self, seed: u64, round: Round, pull: Pull) -> Ran;
+
+    /// The expected gain of a pair, the paper's nu(i, tau), exactly.
+    fn gain(&self, arm: ArmId, limit: Limit, price: &Price) -> f64;
+
+    /// The probability that a pull of this pair brings no reward, the paper's 1 - P_i^(c)(tau).
+    fn censored(&self, arm: ArmId, limit: Limit) -> f64;
+}
+
+/// A pull that was run in virtual time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ran {
+    /// What was seen of it.
+    pub observation: Observation,
+    /// What it used until it ended or was stopped.
+    pub consumption: f64,
+}
