@@ -65,10 +65,10 @@ pub fn run_single(single: &Single, finish: impl FnOnce(Ended) -> u8 + Send) -> u
                 });
             }
         };
-        let line = match guard {
+        let (line, _keeper) = match guard {
             Guard::Front(status) => return status,
-            Guard::Supervisor(line) => Some(line),
-            Guard::Keeper(_) => None,
+            Guard::Supervisor(line) => (Some(line), None),
+            Guard::Keeper(keeper) => (None, Some(keeper)),
         };
         let is_child = line.is_some();
         let mut stop = Requests {
@@ -91,7 +91,7 @@ pub fn run_single(single: &Single, finish: impl FnOnce(Ended) -> u8 + Send) -> u
 /// Who ends the run if the process that started it is killed, and which process this is.
 enum Guard {
     /// We supervise; a small process behind us ends the group should our end of its pipe close.
-    Keeper(#[expect(dead_code, reason = "held for its drop")] Keeper),
+    Keeper(Keeper),
     /// We supervise for a front that inherits everything should we be killed; its pipe tells when to stop.
     Supervisor(PipeReader),
     /// We are that front, and the supervisor has ended with this status.

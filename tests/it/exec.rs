@@ -1,5 +1,12 @@
 //! `captime exec` from outside: exit statuses, the report, and every way in which it can fail.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::unchecked_time_subtraction,
+    reason = "test code: a panic is a failure, and a skipped test says so"
+)]
+
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
