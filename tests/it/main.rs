@@ -1,6 +1,8 @@
 //! The program from outside, one module per subcommand.
 
+mod exec;
 mod forest;
+mod limit;
 mod study;
 mod exec;
 mod limit;
