@@ -5,5 +5,7 @@ mod forest;
 mod limit;
 mod study;
 mod exec;
+mod forest;
 mod limit;
+mod study;
 mod usage;
