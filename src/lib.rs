@@ -6,8 +6,11 @@
 
 pub mod cli;
 pub mod learner;
+pub mod limit;
 pub mod policy;
 pub mod round;
+pub mod scenario;
+pub mod space;
 pub mod study;
 pub mod target;
 

@@ -1,0 +1,136 @@
+//! Arms from a CSV file: the first line names the parameters, each further line is an arm.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Read;
+use crate::scenario::Fault;
+use crate::scenario::check::Check;
+use crate::scenario::model::resolve;
+use crate::scenario::raw::Node;
+use crate::space::{MOST_ARMS, Row, Space, SpaceError, Value};
+
+pub(super) fn read(check: &mut Check<'_>, node: &Node, drop: Option<&Node>) -> Option<Read> {
+    let path = resolve(check.folder, &check.text(node, "file")?);
+    let drop = match drop {
+        Some(drop) => check.texts(drop, "drop")?,
+        None => vec![],
+    };
+    match table(&path, &drop) {
+        Ok(space) => Some(Read {
+            places: vec![node.at; space.parameters().len()],
+            value_places: vec![node.at; space.parameters().len()],
+            at: node.at,
+            space,
+        }),
+        Err(fault) => {
+            check.fault(node.at, fault);
+            None
+        }
+    }
+}
+
+fn table(path: &Path, drop: &[String]) -> Result<Space, Fault> {
+    let file = std::fs::File::open(path).map_err(|error| Fault::Unreadable {
+        path: path.into(),
+        reason: error.to_string(),
+    })?;
+    let mut reader = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .comment(Some(b'#'))
+        .from_reader(std::io::BufReader::new(file));
+    let problem = |line: u64, reason: String| Fault::Csv {
+        path: path.into(),
+        line,
+        reason,
+    };
+    let failed = |error: csv::Error| {
+        let line = error.position().map_or(1, csv::Position::line);
+        let reason = match error.kind() {
+            csv::ErrorKind::UnequalLengths {
+                expected_len, len, ..
+            } => {
+                format!("{len} cells, but the first line has {expected_len}")
+            }
+            csv::ErrorKind::Utf8 { .. } => "not UTF-8 text".into(),
+            _ => error.to_string(),
+        };
+        problem(line, reason)
+    };
+    let header = reader.headers().map_err(failed)?.clone();
+    let header: Vec<&str> = header
+        .iter()
+        .map(|name| name.trim_start_matches('\u{feff}'))
+        .collect();
+    for column in drop {
+        if !header.iter().any(|name| matches(column, name)) {
+            return Err(Fault::NoColumn {
+                path: path.into(),
+                column: column.clone(),
+                known: header.iter().map(ToString::to_string).collect(),
+            });
+        }
+    }
+    let mut name_column = None;
+    let mut columns: Vec<(usize, Arc<str>)> = vec![];
+    for (column, name) in header.iter().enumerate() {
+        if drop.iter().any(|dropped| matches(dropped, name)) {
+            continue;
+        }
+        if name.is_empty() {
+            return Err(problem(1, format!("column {} has no name", column + 1)));
+        }
+        if name.contains(['{', '}']) {
+            return Err(problem(
+                1,
+                format!("column `{name}` has braces in its name"),
+            ));
+        }
+        if columns.iter().any(|(_, other)| **other == **name) {
+            return Err(problem(1, format!("column `{name}` stands twice")));
+        }
+        if *name == "name" {
+            name_column = Some(column);
+        } else {
+            columns.push((column, (*name).into()));
+        }
+    }
+    let mut rows = vec![];
+    let mut seen = std::collections::HashSet::new();
+    for record in reader.records() {
+        let record = record.map_err(failed)?;
+        let line = record.position().map_or(0, csv::Position::line);
+        if rows.len() == MOST_ARMS {
+            return Err(Fault::Space(SpaceError::TooMany {
+                count: MOST_ARMS as u128 + 1,
+            }));
+        }
+        let name = match name_column.map(|column| &record[column]) {
+            Some("") => return Err(problem(line, "an arm without a name".into())),
+            Some(name) if !seen.insert(name.to_owned()) => {
+                return Err(problem(line, format!("a second arm called `{name}`")));
+            }
+            name => name.map(Arc::from),
+        };
+        // An empty cell is a parameter that this arm does not have.
+        let values = columns
+            .iter()
+            .enumerate()
+            .filter(|(_, (column, _))| !record[*column].is_empty())
+            .map(|(place, (column, _))| (place, Value::read(&record[*column])))
+            .collect();
+        rows.push(Row { name, values });
+    }
+    let names = columns.into_iter().map(|(_, name)| name).collect();
+    Space::table(names, &rows).map_err(|error| match error {
+        SpaceError::Empty => problem(1, "no arm below the first line".into()),
+        error => Fault::Space(error),
+    })
+}
+
+/// `dummy*` drops every column that begins so.
+fn matches(pattern: &str, name: &str) -> bool {
+    pattern
+        .strip_suffix('*')
+        .map_or(pattern == name, |prefix| name.starts_with(prefix))
+}

@@ -1,0 +1,39 @@
+//! `budget`: when to stop.
+
+use super::{Check, Fields};
+use crate::scenario::model::{Budget, Resource};
+
+pub(super) fn read(
+    check: &mut Check<'_>,
+    fields: &mut Fields<'_>,
+    of: Option<Resource>,
+) -> Option<Budget> {
+    let Some(node) = fields.take(check, "budget") else {
+        return Some(Budget::default());
+    };
+    let mut fields = Fields::new(check, node, "budget", &["rounds", "wall", "consumption"])?;
+    let rounds = fields
+        .take(check, "rounds")
+        .map(|node| check.whole(node, "rounds", 1, i64::MAX, ""));
+    let wall = fields
+        .take(check, "wall")
+        .map(|node| check.seconds(node, "wall"));
+    let consumption = fields
+        .take(check, "consumption")
+        .map(|node| check.amount(node, "consumption", of.unwrap_or(Resource::Wall)));
+    fields.finish(check);
+    Some(Budget {
+        rounds: flat(rounds)?.map(|rounds| rounds as u64),
+        wall: flat(wall)?,
+        consumption: flat(consumption)?,
+    })
+}
+
+/// Not given is fine, given but wrong is not.
+pub(super) fn flat<T>(field: Option<Option<T>>) -> Option<Option<T>> {
+    match field {
+        None => Some(None),
+        Some(Some(value)) => Some(Some(value)),
+        Some(None) => None,
+    }
+}

@@ -1,0 +1,28 @@
+//! `target: external`: somebody else runs the pulls.
+
+use super::{Check, Fields, instances};
+use crate::scenario::model::External;
+use crate::scenario::raw::{Node, Raw};
+
+pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<External> {
+    let Raw::Map(_) = &node.value else {
+        return Some(External::default());
+    };
+    let mut outer = Fields::new(check, node, "target", &["external"])?;
+    let inner = outer.take(check, "external");
+    outer.finish(check);
+    let mut fields = Fields::new(check, inner?, "external", &["instances", "test"])?;
+    let instances = fields
+        .take(check, "instances")
+        .map_or(Some(vec![]), |node| {
+            instances::read(check, node, "instances")
+        });
+    let test = fields
+        .take(check, "test")
+        .map_or(Some(vec![]), |node| instances::read(check, node, "test"));
+    fields.finish(check);
+    Some(External {
+        instances: instances?,
+        test: test?,
+    })
+}

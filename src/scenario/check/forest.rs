@@ -1,0 +1,294 @@
+//! `target: {forest: ...}`: a random forest on a CSV file.
+
+use std::path::{Path, PathBuf};
+
+use super::{Check, Fields, arms};
+use crate::scenario::Fault;
+use crate::scenario::model::{Engine, Forest, Isolation, Levels, Normalise, Task, resolve};
+use crate::scenario::raw::{Node, Raw};
+use crate::space::Value;
+
+const KEYS: &[&str] = &[
+    "data",
+    "predict",
+    "train",
+    "task",
+    "engine",
+    "isolation",
+    "threads",
+    "normalise",
+    "drop",
+    "levels",
+];
+
+pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
+    let mut outer = Fields::new(check, node, "target", &["forest"])?;
+    let inner = outer.take(check, "forest");
+    outer.finish(check);
+    let mut fields = Fields::new(check, inner?, "forest", KEYS)?;
+    let data_node = fields.need(check, "data", "data: datasets/ames_like.csv");
+    let predict_node = fields.need(check, "predict", "predict: Sale_Price");
+    let data = data_node.and_then(|node| Some(resolve(check.folder, &check.text(node, "data")?)));
+    let predict = predict_node.and_then(|node| check.text(node, "predict"));
+    let train = fields.take(check, "train").map_or(Some(0.7), |node| {
+        let train = check.number(node, "train")?;
+        if train > 0.0 && train < 1.0 {
+            Some(train)
+        } else {
+            check.out_of_range(node, "train", "a share of the rows between 0 and 1");
+            None
+        }
+    });
+    let task = fields.take(check, "task").map_or(Some(Task::Auto), |node| {
+        let words = [
+            ("auto", Task::Auto),
+            ("regression", Task::Regression),
+            ("classification", Task::Classification),
+        ];
+        check.word(node, "task", &words)
+    });
+    let engine = fields
+        .take(check, "engine")
+        .map_or(Some(Engine::Builtin), |node| {
+            let words = [
+                ("builtin", Engine::Builtin),
+                ("smartcore", Engine::Smartcore),
+                ("linfa", Engine::Linfa),
+            ];
+            check.word(node, "engine", &words)
+        });
+    let isolation_node = fields.take(check, "isolation");
+    let isolation = isolation_node.map(|node| {
+        check.word(
+            node,
+            "isolation",
+            &[
+                ("thread", Isolation::Thread),
+                ("process", Isolation::Process),
+            ],
+        )
+    });
+    let threads = fields
+        .take(check, "threads")
+        .map_or(Some(1), |node| check.whole(node, "threads", 1, 1024, ""));
+    let normalise = fields
+        .take(check, "normalise")
+        .map_or(Some(Normalise::Range), |node| {
+            check.word(
+                node,
+                "normalise",
+                &[("range", Normalise::Range), ("sd", Normalise::Sd)],
+            )
+        });
+    let drop_node = fields.take(check, "drop");
+    let drop = drop_node.map_or(Some(vec![]), |node| check.texts(node, "drop"));
+    let levels_node = fields.take(check, "levels");
+    let levels = levels_node.map_or(Some(Levels::Alphabetical(vec![])), |node| {
+        levels(check, node)
+    });
+    fields.finish(check);
+
+    if let (Some(data), Some(node)) = (&data, data_node)
+        && let Some(columns) = header(check, node, data)
+    {
+        if let (Some(predict), Some(node)) = (&predict, predict_node) {
+            column(check, node, data, &columns, predict);
+        }
+        if let (Some(drop), Some(node)) = (&drop, drop_node) {
+            let items = match &node.value {
+                Raw::List(items) => items.as_slice(),
+                _ => std::slice::from_ref(node),
+            };
+            for (item, name) in items.iter().zip(drop) {
+                column(check, item, data, &columns, name);
+            }
+        }
+        if let Some(Raw::Map(entries)) = levels_node.map(|node| &node.value) {
+            for entry in entries {
+                let at = Node {
+                    at: entry.key_at,
+                    value: Raw::Null,
+                };
+                column(check, &at, data, &columns, &entry.key);
+            }
+        }
+    }
+    let engine = engine?;
+    let isolation = match (isolation, engine) {
+        (None, Engine::Builtin) => Isolation::Thread,
+        (None, _) => Isolation::Process,
+        (Some(isolation), _) => isolation?,
+    };
+    if let (Isolation::Thread, Some(node)) = (isolation, isolation_node)
+        && engine != Engine::Builtin
+    {
+        let engine = if engine == Engine::Linfa {
+            "linfa"
+        } else {
+            "smartcore"
+        };
+        check.fault(node.at, Fault::EngineNeedsProcess { engine });
+    }
+    Some(Forest {
+        data: data?,
+        predict: predict?,
+        train: train?,
+        task: task?,
+        engine,
+        isolation,
+        threads: threads? as usize,
+        normalise: normalise?,
+        drop: drop?,
+        levels: levels?,
+    })
+}
+
+/// `alphabetical`, `by-mean`, or for some columns their levels in order.
+fn levels(check: &mut Check<'_>, node: &Node) -> Option<Levels> {
+    let Raw::Map(entries) = &node.value else {
+        return check
+            .word(
+                node,
+                "levels",
+                &[("alphabetical", false), ("by-mean", true)],
+            )
+            .map(|by_mean| {
+                if by_mean {
+                    Levels::ByMean
+                } else {
+                    Levels::Alphabetical(vec![])
+                }
+            });
+    };
+    let orders: Vec<_> = entries
+        .iter()
+        .map(|entry| {
+            check.list(&entry.value, &entry.key, "levels in their order")?;
+            Some((entry.key.clone(), check.texts(&entry.value, &entry.key)?))
+        })
+        .collect();
+    orders
+        .into_iter()
+        .collect::<Option<Vec<_>>>()
+        .map(Levels::Alphabetical)
+}
+
+fn header(check: &mut Check<'_>, node: &Node, data: &Path) -> Option<Vec<String>> {
+    let unreadable = |reason: String| Fault::Unreadable {
+        path: PathBuf::from(data),
+        reason,
+    };
+    let columns = std::fs::File::open(data)
+        .map_err(|error| unreadable(error.to_string()))
+        .and_then(|file| {
+            let mut reader = csv::ReaderBuilder::new().from_reader(std::io::BufReader::new(file));
+            let header = reader
+                .byte_headers()
+                .map_err(|error| unreadable(error.to_string()))?;
+            Ok(header
+                .iter()
+                .map(|name| {
+                    String::from_utf8_lossy(name)
+                        .trim_start_matches('\u{feff}')
+                        .trim()
+                        .to_owned()
+                })
+                .collect())
+        });
+    columns.map_err(|fault| check.fault(node.at, fault)).ok()
+}
+
+fn column(check: &mut Check<'_>, node: &Node, data: &Path, columns: &[String], name: &str) {
+    if !columns.iter().any(|column| column == name.trim()) {
+        check.fault(
+            node.at,
+            Fault::NoColumn {
+                path: data.into(),
+                column: name.into(),
+                known: columns.to_vec(),
+            },
+        );
+    }
+}
+
+/// The parameters a forest has, and what each must be.
+const PARAMETERS: &[(&str, &str)] = &[
+    ("trees", "a whole number from 1 up"),
+    ("mtry", "a whole number from 1 up"),
+    ("min_node_size", "a whole number from 1 up"),
+    ("sample_fraction", "a number above 0, at most 1"),
+];
+
+/// The arms against what a forest can be told.
+pub(super) fn check_arms(check: &mut Check<'_>, forest: &Forest, arms: &arms::Read) {
+    let known: Vec<String> = PARAMETERS
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
+        .collect();
+    for (place, parameter) in arms.space.parameters().iter().enumerate() {
+        let Some((name, expected)) = PARAMETERS
+            .iter()
+            .find(|(name, _)| *name == parameter.name())
+        else {
+            check.fault(
+                arms.places[place],
+                Fault::UnknownParameter {
+                    name: parameter.name().into(),
+                    known: known.clone(),
+                },
+            );
+            continue;
+        };
+        for value in parameter.values() {
+            let is_fine = match (*name, value) {
+                ("sample_fraction", value) => value
+                    .number()
+                    .is_some_and(|share| share > 0.0 && share <= 1.0),
+                (_, Value::Integer(count)) => (1..=10_000_000).contains(count),
+                (_, Value::Number(count)) => count.fract() == 0.0 && (1.0..=1e7).contains(count),
+                _ => false,
+            };
+            if !is_fine {
+                check.fault(
+                    arms.value_places[place],
+                    Fault::ForestValue {
+                        name: (*name).into(),
+                        expected,
+                        value: value.to_string(),
+                    },
+                );
+                break;
+            }
+        }
+        if *name == "mtry"
+            && let Some(predictors) = predictors(forest)
+        {
+            let largest = parameter
+                .values()
+                .iter()
+                .filter_map(Value::number)
+                .fold(0.0, f64::max);
+            if largest > predictors as f64 {
+                check.fault(
+                    arms.value_places[place],
+                    Fault::MtryAbovePredictors {
+                        mtry: largest as i64,
+                        predictors,
+                    },
+                );
+            }
+        }
+    }
+}
+
+fn predictors(forest: &Forest) -> Option<usize> {
+    let mut reader = csv::Reader::from_path(&forest.data).ok()?;
+    let columns = reader.byte_headers().ok()?.len();
+    columns.checked_sub(
+        1 + forest
+            .drop
+            .iter()
+            .filter(|name| **name != forest.predict)
+            .count(),
+    )
+}

@@ -1,0 +1,381 @@
+//! `limits`: what the policy limits, the admissible limits, and the guards around them.
+
+use super::budget::flat;
+use super::{Check, Fields, TargetKind};
+use crate::round::{Limit, LimitError, LimitGrid};
+use crate::scenario::Fault;
+use crate::scenario::model::{Calibrate, Guards, LimitSource, Limits, Resource};
+use crate::scenario::raw::{Node, Raw};
+use crate::scenario::source::Span;
+
+/// More limits than this help no policy.
+const MOST_POINTS: i64 = 1000;
+
+const KEYS: &[&str] = &[
+    "of",
+    "max",
+    "grid",
+    "from",
+    "to",
+    "points",
+    "scale",
+    "calibrate",
+    "wall",
+    "cpu",
+    "work",
+    "memory",
+    "grace",
+];
+
+const RESOURCES: &[(&str, Resource)] = &[
+    ("wall", Resource::Wall),
+    ("cpu", Resource::Cpu),
+    ("work", Resource::Work),
+];
+
+/// The section as read: `from` is none if the limits could not be read, while the guards could.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) of: Resource,
+    pub(super) guards: Guards,
+    pub(super) from: Option<LimitSource>,
+    pub(super) grace: f64,
+    /// Where the resource is named.
+    pub(super) of_at: Span,
+    /// Where the limits themselves are given.
+    pub(super) at: Span,
+    pub(super) memory_at: Option<Span>,
+    pub(super) calibrate_arms_at: Option<Span>,
+}
+
+impl Read {
+    pub(super) fn finish(self) -> Option<Limits> {
+        Some(Limits {
+            of: self.of,
+            guards: self.guards,
+            from: self.from?,
+            grace: self.grace,
+        })
+    }
+}
+
+pub(super) fn read(
+    check: &mut Check<'_>,
+    fields: &mut Fields<'_>,
+    kind: Option<TargetKind>,
+) -> Option<Read> {
+    let node = if matches!(kind, Some(TargetKind::Synthetic)) && !fields.has("limits") {
+        return None;
+    } else {
+        fields.need(check, "limits", "limits: {max: 5s, grid: 10}")?
+    };
+    let mut fields = Fields::new(check, node, "limits", KEYS)?;
+    let of = match fields.take(check, "of") {
+        Some(node) => {
+            let of = check.word(node, "of", RESOURCES)?;
+            let counts = matches!(
+                kind,
+                None | Some(
+                    TargetKind::Forest
+                        | TargetKind::External
+                        | TargetKind::Recorded
+                        | TargetKind::Synthetic
+                )
+            );
+            if of == Resource::Work && !counts {
+                check.fault(node.at, Fault::WorkNeedsForest);
+            }
+            of
+        }
+        // The paper's problems have no unit.
+        None if kind == Some(TargetKind::Synthetic) => Resource::Work,
+        None => Resource::Wall,
+    };
+    let guards = guards(check, &mut fields);
+    let grace = fields
+        .take(check, "grace")
+        .map_or(Some(0.0), |node| match node.value {
+            Raw::Integer(0) => Some(0.0),
+            _ => check.seconds(node, "grace"),
+        });
+    let at = ["calibrate", "grid", "from", "max"]
+        .into_iter()
+        .find_map(|key| fields.key_at(key))
+        .unwrap_or(fields.at());
+    let calibrate_arms_at = fields.key_at("calibrate");
+    let of_at = fields.key_at("of").unwrap_or(at);
+    let from = source(check, &mut fields, node, of);
+    let memory_at = fields.key_at("memory");
+    fields.finish(check);
+    let guards = guards?;
+    if let Some(LimitSource::Calibrate(_)) = &from
+        && guards.of(of).is_none()
+    {
+        let example = if of == Resource::Work { "1e9" } else { "60s" };
+        check.fault(
+            at,
+            Fault::CalibrateWithoutGuard {
+                of: of.name(),
+                example,
+            },
+        );
+    }
+    let largest = match &from {
+        Some(LimitSource::Grid(grid)) => Some(grid.max()),
+        Some(LimitSource::Max(max)) => Some(*max),
+        _ => None,
+    };
+    if let (Some(largest), Some(guard)) = (largest, guards.of(of))
+        && largest.get() > guard
+    {
+        check.fault(
+            at,
+            Fault::LimitAboveGuard {
+                of: of.name(),
+                limit: of.amount(largest.get()),
+                guard: of.amount(guard),
+            },
+        );
+    }
+    Some(Read {
+        of,
+        guards,
+        from,
+        grace: grace?,
+        of_at,
+        at,
+        memory_at,
+        calibrate_arms_at,
+    })
+}
+
+fn guards(check: &mut Check<'_>, fields: &mut Fields<'_>) -> Option<Guards> {
+    let wall = fields
+        .take(check, "wall")
+        .map(|node| check.seconds(node, "wall"));
+    let cpu = fields
+        .take(check, "cpu")
+        .map(|node| check.seconds(node, "cpu"));
+    let work = fields
+        .take(check, "work")
+        .map(|node| check.amount(node, "work", Resource::Work));
+    let memory = fields
+        .take(check, "memory")
+        .map(|node| check.bytes(node, "memory"));
+    Some(Guards {
+        wall: flat(wall)?,
+        cpu: flat(cpu)?,
+        work: flat(work)?,
+        memory: flat(memory)?,
+    })
+}
+
+/// Exactly one way of giving limits.
+fn source(
+    check: &mut Check<'_>,
+    fields: &mut Fields<'_>,
+    node: &Node,
+    of: Resource,
+) -> Option<LimitSource> {
+    let max = fields.take(check, "max");
+    let grid = fields.take(check, "grid");
+    let from = fields.take(check, "from");
+    let calibrate = fields.take(check, "calibrate");
+    let is_range =
+        from.is_some() || fields.has("to") || fields.has("points") || fields.has("scale");
+    let is_count = grid.is_some_and(|grid| !matches!(grid.value, Raw::List(_)));
+    let ways: Vec<&str> = [
+        (calibrate.is_some(), "calibrate"),
+        (is_range, "from"),
+        (grid.is_some() && !is_count, "grid"),
+        (max.is_some() || is_count, "max"),
+    ]
+    .into_iter()
+    .filter_map(|(given, name)| given.then_some(name))
+    .collect();
+    let example = "max: 5s, grid: 10";
+    match ways[..] {
+        ["calibrate"] => self::calibrate(check, calibrate?).map(LimitSource::Calibrate),
+        ["from"] => range(check, fields, of).map(LimitSource::Grid),
+        ["grid"] => list(check, grid?, of).map(LimitSource::Grid),
+        ["max"] => {
+            let Some(max) = max else {
+                check.fault(
+                    grid?.at,
+                    Fault::Missing {
+                        section: "limits".into(),
+                        key: "max",
+                        example: "max: 5s, grid: 10",
+                    },
+                );
+                return None;
+            };
+            let max = check.amount(max, "max", of);
+            let points =
+                grid.map(|grid| check.whole(grid, "grid", 1, MOST_POINTS, ", or a list of limits"));
+            let (max, points) = (max?, flat(points)?);
+            match points {
+                None => Limit::new(max).ok().map(LimitSource::Max),
+                Some(points) => LimitGrid::fractions(max, points as usize)
+                    .ok()
+                    .map(LimitSource::Grid),
+            }
+        }
+        [] => {
+            // A key without a value has been complained about already.
+            if !["max", "grid", "from", "calibrate"]
+                .iter()
+                .any(|key| fields.has(key))
+            {
+                check.choose_one(
+                    node,
+                    "limits",
+                    vec!["max, grid", "grid", "from, to, points", "calibrate"],
+                    "none is",
+                    example,
+                );
+            }
+            None
+        }
+        _ => {
+            let given = format!("{} are", ways.join(" and "));
+            check.choose_one(
+                node,
+                "limits",
+                vec!["max, grid", "grid", "from, to, points", "calibrate"],
+                &given,
+                example,
+            );
+            None
+        }
+    }
+}
+
+fn list(check: &mut Check<'_>, node: &Node, of: Resource) -> Option<LimitGrid> {
+    let items = check.list(node, "grid", "limits")?;
+    if items.len() > MOST_POINTS as usize {
+        check.out_of_range(node, "grid", format!("at most {MOST_POINTS} limits"));
+        return None;
+    }
+    let values: Vec<Option<f64>> = items
+        .iter()
+        .map(|item| check.amount(item, "grid", of))
+        .collect();
+    let values: Option<Vec<f64>> = values.into_iter().collect();
+    let values = values?;
+    match LimitGrid::new(values.iter().copied()) {
+        Ok(grid) => Some(grid),
+        Err(error) => {
+            let at = match error {
+                LimitError::Twice(value) => values
+                    .iter()
+                    .rposition(|other| *other == value)
+                    .map_or(node.at, |place| items[place].at),
+                _ => node.at,
+            };
+            check.fault(at, Fault::Limit(error));
+            None
+        }
+    }
+}
+
+fn range(check: &mut Check<'_>, fields: &mut Fields<'_>, of: Resource) -> Option<LimitGrid> {
+    let from_node = fields.need(check, "from", "from: 0.1s, to: 300s, points: 8, scale: log");
+    let to_node = fields.need(check, "to", "from: 0.1s, to: 300s, points: 8, scale: log");
+    let points_node = fields.need(
+        check,
+        "points",
+        "from: 0.1s, to: 300s, points: 8, scale: log",
+    );
+    let scale = fields.take(check, "scale").map_or(Some(false), |node| {
+        check.word(node, "scale", &[("log", true), ("linear", false)])
+    });
+    let from = from_node.and_then(|node| check.amount(node, "from", of));
+    let to = to_node.and_then(|node| check.amount(node, "to", of));
+    let points = points_node.and_then(|node| check.whole(node, "points", 1, MOST_POINTS, ""));
+    let (from, to, points) = (from?, to?, points? as usize);
+    if from > to {
+        check.fault(
+            from_node?.at,
+            Fault::EmptyRange {
+                name: "limits".into(),
+                from,
+                to,
+            },
+        );
+        return None;
+    }
+    let grid = if scale? {
+        LimitGrid::logarithmic(from, to, points)
+    } else {
+        LimitGrid::equidistant(from, to, points)
+    };
+    grid.map_err(|error| {
+        check.fault(
+            from_node.map_or(Span::default(), |node| node.at),
+            Fault::Limit(error),
+        )
+    })
+    .ok()
+}
+
+fn calibrate(check: &mut Check<'_>, node: &Node) -> Option<Calibrate> {
+    let mut fields = Fields::new(check, node, "calibrate", &["points", "quantiles", "arms"])?;
+    let points = fields.take(check, "points").map_or(Some(10), |node| {
+        check.whole(node, "points", 1, MOST_POINTS, "")
+    });
+    let quantiles = fields
+        .take(check, "quantiles")
+        .map_or(Some((0.25, 0.75)), |node| {
+            let items = check.list(node, "quantiles", "two numbers")?;
+            let [low, high] = items else {
+                check.wrong_type(node, "quantiles", "two numbers like [0.25, 0.75]");
+                return None;
+            };
+            let (low, high) = (
+                check.number(low, "quantiles"),
+                check.number(high, "quantiles"),
+            );
+            let (low, high) = (low?, high?);
+            if 0.0 <= low && low < high && high <= 1.0 {
+                Some((low, high))
+            } else {
+                check.out_of_range(
+                    node,
+                    "quantiles",
+                    "two numbers from 0 to 1, the smaller first",
+                );
+                None
+            }
+        });
+    let arms = fields.take(check, "arms").map(|node| match &node.value {
+        Raw::Text(word) if word == "all" => Some(None),
+        _ => check
+            .whole(node, "arms", 1, i64::from(u32::MAX), " or `all`")
+            .map(|arms| Some(arms as usize)),
+    });
+    fields.finish(check);
+    Some(Calibrate {
+        points: points? as usize,
+        quantiles: quantiles?,
+        arms: flat(arms)?.flatten(),
+    })
+}
+
+impl Check<'_> {
+    /// An amount of the resource: a duration, or a plain count of work.
+    pub(super) fn amount(&mut self, node: &Node, key: &str, of: Resource) -> Option<f64> {
+        match of {
+            Resource::Wall | Resource::Cpu => self.seconds(node, key),
+            Resource::Work => {
+                let value = self.number(node, key)?;
+                if value > 0.0 {
+                    Some(value)
+                } else {
+                    self.out_of_range(node, key, "above 0");
+                    None
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,498 @@
+//! From the raw tree to a [`Scenario`]: section by section, all mistakes at once.
+//!
+//! Every section reads what it can and notes what it cannot; what depends on several sections is checked afterwards, where
+//! all of them could be read. A section that failed keeps the others from complaining about it.
+
+mod arms;
+mod budget;
+mod command;
+mod external;
+mod fields;
+mod forest;
+mod instances;
+mod limits;
+mod policy;
+mod price;
+mod reward;
+mod together;
+mod virtual_target;
+
+use std::path::Path;
+
+use fields::Fields;
+
+use super::model::{Pin, Scenario, Slots, Target};
+use super::raw::{Node, Raw};
+use super::source::Span;
+use super::{Caution, Fault, Mistake, Notice};
+use crate::quantity;
+
+/// What is known while a scenario is checked, and what was found so far.
+pub(super) struct Check<'s> {
+    pub(super) text: &'s str,
+    pub(super) folder: &'s Path,
+    pub(super) mistakes: Vec<Mistake>,
+    pub(super) notices: Vec<Notice>,
+}
+
+/// The sections of a scenario.
+const KEYS: &[&str] = &[
+    "name",
+    "target",
+    "arms",
+    "limits",
+    "price",
+    "policy",
+    "recommend",
+    "budget",
+    "slots",
+    "pin",
+    "seed",
+    "stop_on_first_failures",
+    "retries",
+];
+
+impl Check<'_> {
+    /// The whole scenario; none if there was any mistake.
+    pub(super) fn scenario(&mut self, root: &Node, file: &Path) -> Option<Scenario> {
+        let top = Span::new(0, 0);
+        if root.value == Raw::Null {
+            self.fault(top, Fault::Empty);
+            return None;
+        }
+        let mut fields = Fields::new(self, root, "scenario", KEYS)?;
+        let name = self.name(&mut fields, file);
+        let target_node = fields.take(self, "target");
+        let kind = target_node.and_then(|node| TargetKind::of(self, node));
+        if !fields.has("target") {
+            self.fault(
+                top,
+                Fault::Missing {
+                    section: "scenario".into(),
+                    key: "target",
+                    example: "target: {command: [./solver, \"{instance}\"]}",
+                },
+            );
+        }
+        let arms = arms::read(self, &mut fields, kind);
+        let policies = policy::read(self, &mut fields);
+        let limits = limits::read(self, &mut fields, kind);
+        let price = price::read(self, &mut fields, kind, limits.as_ref());
+        let budget = budget::read(self, &mut fields, limits.as_ref().map(|limits| limits.of));
+        let slots = fields
+            .take(self, "slots")
+            .map_or(Some(Slots::Auto), |node| match &node.value {
+                Raw::Text(word) if word == "auto" => Some(Slots::Auto),
+                _ => self
+                    .whole(node, "slots", 1, 10_000, " or `auto`")
+                    .map(|count| Slots::Count(count as usize)),
+            });
+        let pin = fields
+            .take(self, "pin")
+            .map_or(Some(Pin::Auto), |node| match &node.value {
+                Raw::Flag(false) => Some(Pin::Never),
+                _ => self.word(node, "pin", &[("auto", Pin::Auto), ("never", Pin::Never)]),
+            });
+        let seed = fields
+            .take(self, "seed")
+            .map_or(Some(1), |node| self.whole(node, "seed", 0, i64::MAX, ""));
+        let stop = fields
+            .take(self, "stop_on_first_failures")
+            .map_or(Some(true), |node| self.flag(node, "stop_on_first_failures"));
+        let retries = fields
+            .take(self, "retries")
+            .map_or(Some(2), |node| self.whole(node, "retries", 0, 1000, ""));
+        let target = match (kind, target_node) {
+            (Some(kind), Some(node)) => kind.read(self, node),
+            _ => None,
+        };
+        fields.finish(self);
+        let parts = together::Parts {
+            kind,
+            target,
+            target_at: target_node.map_or(top, |node| node.at),
+            arms,
+            limits,
+            price,
+            policies,
+            budget,
+            target_node,
+        };
+        let whole = parts.check(self)?;
+        if !self.mistakes.is_empty() {
+            return None;
+        }
+        Some(Scenario {
+            name: name?,
+            file: file.to_owned(),
+            folder: self.folder.to_owned(),
+            text: self.text.to_owned(),
+            target: whole.target,
+            space: whole.space,
+            limits: whole.limits,
+            price: whole.price,
+            policies: whole.policies,
+            budget: whole.budget,
+            slots: slots?,
+            pin: pin?,
+            seed: seed? as u64,
+            stop_on_first_failures: stop?,
+            retries: retries? as u32,
+        })
+    }
+
+    /// The run's name: given, or that of the file.
+    fn name(&mut self, fields: &mut Fields<'_>, file: &Path) -> Option<String> {
+        let (name, at) = match fields.take(self, "name") {
+            Some(node) => (self.text(node, "name")?, node.at),
+            None => {
+                let stem = file
+                    .file_stem()
+                    .map(|stem| stem.to_string_lossy().into_owned());
+                let plain = stem.unwrap_or_default().replace(
+                    |letter: char| !(letter.is_ascii_alphanumeric() || "-_.".contains(letter)),
+                    "-",
+                );
+                let plain = plain.trim_start_matches(['.', '-']);
+                let plain = plain.chars().take(100).collect::<String>();
+                return Some(if plain.is_empty() {
+                    "scenario".into()
+                } else {
+                    plain
+                });
+            }
+        };
+        let is_fine = !name.is_empty()
+            && name.len() <= 100
+            && !name.starts_with(['.', '-'])
+            && name
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
+        if is_fine {
+            Some(name)
+        } else {
+            self.fault(at, Fault::BadName { name });
+            None
+        }
+    }
+
+    /// Notes a mistake.
+    pub(super) fn fault(&mut self, at: Span, fault: Fault) {
+        let mistake = Mistake { at, fault };
+        if !self.mistakes.contains(&mistake) {
+            self.mistakes.push(mistake);
+        }
+    }
+
+    /// Notes something to know.
+    pub(super) fn caution(&mut self, at: Span, caution: Caution) {
+        self.notices.push(Notice { at, caution });
+    }
+
+    /// As it is written.
+    fn written(&self, node: &Node) -> String {
+        match &node.value {
+            Raw::List(_) | Raw::Map(_) | Raw::Null => node.value.kind().to_owned(),
+            _ => format!("`{}`", &self.text[node.at.within(self.text).range()]),
+        }
+    }
+
+    fn wrong_type(&mut self, node: &Node, key: &str, expected: impl Into<String>) {
+        let found = self.written(node);
+        self.fault(
+            node.at,
+            Fault::WrongType {
+                key: key.into(),
+                expected: expected.into(),
+                found,
+            },
+        );
+    }
+
+    fn out_of_range(&mut self, node: &Node, key: &str, expected: impl Into<String>) {
+        let value = self.written(node);
+        self.fault(
+            node.at,
+            Fault::OutOfRange {
+                key: key.into(),
+                expected: expected.into(),
+                value,
+            },
+        );
+    }
+
+    /// Text; a bare number will do too, as it is written.
+    fn text(&mut self, node: &Node, key: &str) -> Option<String> {
+        match &node.value {
+            Raw::Text(text) => Some(text.clone()),
+            Raw::Integer(_) | Raw::Number(_) | Raw::Flag(_) => {
+                Some(self.text[node.at.within(self.text).range()].to_owned())
+            }
+            _ => {
+                self.wrong_type(node, key, "text");
+                None
+            }
+        }
+    }
+
+    fn flag(&mut self, node: &Node, key: &str) -> Option<bool> {
+        if let Raw::Flag(flag) = node.value {
+            Some(flag)
+        } else {
+            self.wrong_type(node, key, "true or false");
+            None
+        }
+    }
+
+    /// A finite number.
+    fn number(&mut self, node: &Node, key: &str) -> Option<f64> {
+        match node.value {
+            Raw::Integer(value) => Some(value as f64),
+            Raw::Number(value) if value.is_finite() => Some(value),
+            Raw::Number(_) => {
+                self.out_of_range(node, key, "a finite number");
+                None
+            }
+            _ => {
+                self.wrong_type(node, key, "a number");
+                None
+            }
+        }
+    }
+
+    /// A whole number from `least` to `most`.
+    fn whole(&mut self, node: &Node, key: &str, least: i64, most: i64, or: &str) -> Option<i64> {
+        let value = match node.value {
+            Raw::Integer(value) => value,
+            // `1e6` is a whole number to people.
+            Raw::Number(value) if value.fract() == 0.0 && value.abs() < 9e15 => value as i64,
+            _ => {
+                self.wrong_type(node, key, format!("a whole number{or}"));
+                return None;
+            }
+        };
+        if (least..=most).contains(&value) {
+            Some(value)
+        } else {
+            let expected = if most == i64::MAX {
+                format!("a whole number from {least} up{or}")
+            } else {
+                format!("a whole number from {least} to {most}{or}")
+            };
+            self.out_of_range(node, key, expected);
+            None
+        }
+    }
+
+    /// Seconds above 0.
+    fn seconds(&mut self, node: &Node, key: &str) -> Option<f64> {
+        let text = match &node.value {
+            Raw::Text(_) | Raw::Integer(_) | Raw::Number(_) => self.text(node, key)?,
+            _ => {
+                self.wrong_type(node, key, "a duration like `2.5s`");
+                return None;
+            }
+        };
+        match quantity::parse_seconds(&text) {
+            Ok(value) if value > 0.0 => Some(value),
+            Ok(_) => {
+                self.out_of_range(node, key, "above 0");
+                None
+            }
+            Err(source) => {
+                let key = key.to_owned();
+                self.fault(node.at, Fault::Quantity { key, source });
+                None
+            }
+        }
+    }
+
+    /// Bytes above 0.
+    fn bytes(&mut self, node: &Node, key: &str) -> Option<u64> {
+        let text = self.text(node, key)?;
+        match quantity::parse_bytes(&text) {
+            Ok(0) => {
+                self.out_of_range(node, key, "above 0");
+                None
+            }
+            Ok(value) => Some(value),
+            Err(source) => {
+                let key = key.to_owned();
+                self.fault(node.at, Fault::Quantity { key, source });
+                None
+            }
+        }
+    }
+
+    /// One of these words.
+    fn word<T: Copy>(&mut self, node: &Node, key: &str, words: &[(&'static str, T)]) -> Option<T> {
+        let Raw::Text(word) = &node.value else {
+            let names: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
+            self.wrong_type(node, key, format!("one of {}", names.join(", ")));
+            return None;
+        };
+        let found = words.iter().find(|(name, _)| name == word);
+        if found.is_none() {
+            self.fault(
+                node.at,
+                Fault::UnknownWord {
+                    key: key.into(),
+                    word: word.clone(),
+                    known: words.iter().map(|(name, _)| *name).collect(),
+                },
+            );
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    fn list<'n>(&mut self, node: &'n Node, key: &str, of: &str) -> Option<&'n [Node]> {
+        if let Raw::List(items) = &node.value {
+            Some(items)
+        } else {
+            self.wrong_type(node, key, format!("a list of {of}"));
+            None
+        }
+    }
+
+    /// Texts, or one text.
+    fn texts(&mut self, node: &Node, key: &str) -> Option<Vec<String>> {
+        if let Raw::List(items) = &node.value {
+            let texts: Vec<_> = items.iter().map(|item| self.text(item, key)).collect();
+            texts.into_iter().collect()
+        } else {
+            self.text(node, key).map(|text| vec![text])
+        }
+    }
+}
+
+/// Which kind of target there is: known even when it has mistakes, so that other sections know what to expect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TargetKind {
+    Command,
+    Forest,
+    Synthetic,
+    Recorded,
+    External,
+}
+
+impl TargetKind {
+    const ALL: &[(&'static str, Self)] = &[
+        ("command", Self::Command),
+        ("forest", Self::Forest),
+        ("synthetic", Self::Synthetic),
+        ("recorded", Self::Recorded),
+        ("external", Self::External),
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|(_, kind)| *kind == self)
+            .map_or("target", |(name, _)| *name)
+    }
+
+    fn of(check: &mut Check<'_>, node: &Node) -> Option<Self> {
+        let known = || Self::ALL.iter().map(|(name, _)| *name);
+        match &node.value {
+            Raw::Text(_) => {
+                let kind = check.word(node, "target", Self::ALL)?;
+                if kind == Self::External {
+                    return Some(kind);
+                }
+                check.wrong_type(
+                    node,
+                    "target",
+                    format!("a mapping with the key `{}`, or `external`", kind.name()),
+                );
+                None
+            }
+            Raw::Map(entries) => {
+                let given: Vec<Self> = Self::ALL
+                    .iter()
+                    .filter(|(name, _)| entries.iter().any(|entry| entry.key == *name))
+                    .map(|(_, kind)| *kind)
+                    .collect();
+                match given[..] {
+                    [kind] => Some(kind),
+                    [] => {
+                        let unknown = entries.iter().find_map(|entry| {
+                            crate::nearest::nearest(&entry.key, known())
+                                .map(|_| (entry.key_at, entry.key.clone()))
+                        });
+                        if let Some((at, key)) = unknown {
+                            check.fault(
+                                at,
+                                Fault::UnknownKey {
+                                    section: "target".into(),
+                                    key,
+                                    known: known().collect(),
+                                },
+                            );
+                        } else {
+                            check.choose_one(
+                                node,
+                                "target",
+                                known().collect(),
+                                "nothing is",
+                                TARGET,
+                            );
+                        }
+                        None
+                    }
+                    _ => {
+                        let names: Vec<&str> = given.iter().map(|kind| kind.name()).collect();
+                        let given = format!("{} are", names.join(" and "));
+                        check.choose_one(node, "target", known().collect(), &given, TARGET);
+                        None
+                    }
+                }
+            }
+            _ => {
+                check.wrong_type(node, "target", "a mapping, or `external`");
+                None
+            }
+        }
+    }
+
+    fn read(self, check: &mut Check<'_>, node: &Node) -> Option<Target> {
+        match self {
+            Self::Command => {
+                command::read(check, node).map(|command| Target::Command(Box::new(command)))
+            }
+            Self::Forest => {
+                forest::read(check, node).map(|forest| Target::Forest(Box::new(forest)))
+            }
+            Self::Synthetic => virtual_target::synthetic(check, node).map(Target::Synthetic),
+            Self::Recorded => virtual_target::recorded(check, node).map(Target::Recorded),
+            Self::External => external::read(check, node).map(Target::External),
+        }
+    }
+}
+
+const TARGET: &str = "target: {command: [./solver, \"{instance}\"]}";
+
+impl Check<'_> {
+    fn choose_one(
+        &mut self,
+        node: &Node,
+        section: &str,
+        known: Vec<&str>,
+        given: &str,
+        example: &'static str,
+    ) {
+        let known = known
+            .iter()
+            .map(|name| format!("`{name}`"))
+            .collect::<Vec<_>>()
+            .join(", ");
+        self.fault(
+            node.at,
+            Fault::ChooseOne {
+                section: section.into(),
+                known,
+                given: given.into(),
+                example,
+            },
+        );
+    }
+}

@@ -1,0 +1,368 @@
+//! Everything that can be wrong with a scenario, and what to write instead.
+
+use std::path::PathBuf;
+
+use super::source::Span;
+use crate::nearest::nearest;
+use crate::policy::PolicyError;
+use crate::quantity::QuantityError;
+use crate::round::{ArmId, LimitError, PriceError};
+use crate::space::SpaceError;
+use crate::target::TargetError;
+
+/// Something wrong, and where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mistake {
+    /// Where in the text.
+    pub at: Span,
+    /// What.
+    pub fault: Fault,
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "fields are what the messages say they are")]
+pub enum Fault {
+    // The text itself.
+    #[error("this is not YAML: {reason}")]
+    NotYaml { reason: String },
+    #[error("a tab in the indentation")]
+    Tab,
+    #[error("the key `{key}` stands twice")]
+    Twice { key: String },
+    #[error("nested more than {most} levels deep")]
+    TooDeep { most: usize },
+    #[error("this grows too large, aliases included")]
+    TooLarge,
+    #[error("a second document")]
+    SeveralDocuments,
+    #[error("an alias without its anchor")]
+    UnknownAnchor,
+    #[error("an alias to something that contains it")]
+    Recursive,
+    #[error("the file is not UTF-8 text")]
+    NotUtf8,
+    #[error("the file has {bytes} bytes, a scenario at most {most}")]
+    TooManyBytes { bytes: u64, most: u64 },
+    #[error("cannot read `{}`: {reason}", path.display())]
+    Unreadable { path: PathBuf, reason: String },
+    #[error("cannot read the scenario `{}`: {reason}", path.display())]
+    NoScenario { path: PathBuf, reason: String },
+    #[error("there is nothing in this file")]
+    Empty,
+
+    // Keys and types.
+    #[error("`{section}` has no key `{key}`")]
+    UnknownKey {
+        section: String,
+        key: String,
+        known: Vec<&'static str>,
+    },
+    #[error("`{key}` has no value")]
+    NoValue { key: String },
+    #[error("`{key}` must be {expected}, not {found}")]
+    WrongType {
+        key: String,
+        expected: String,
+        found: String,
+    },
+    #[error("`{section}` lacks `{key}`")]
+    Missing {
+        section: String,
+        key: &'static str,
+        example: &'static str,
+    },
+    #[error("`{section}` is one of {known}, but {given} given")]
+    ChooseOne {
+        section: String,
+        known: String,
+        given: String,
+        example: &'static str,
+    },
+    #[error("`{key}`: {source}")]
+    Quantity { key: String, source: QuantityError },
+    #[error("`{key}` must be {expected}, not {value}")]
+    OutOfRange {
+        key: String,
+        expected: String,
+        value: String,
+    },
+    #[error("`{key}` cannot be `{word}`")]
+    UnknownWord {
+        key: String,
+        word: String,
+        known: Vec<&'static str>,
+    },
+    #[error("`{name}` cannot name a run's folder")]
+    BadName { name: String },
+    #[error("a `{target}` target has no use for `{key}`")]
+    NotForTarget { target: &'static str, key: String },
+
+    // Arms.
+    #[error("`{key}` is empty")]
+    EmptyList { key: String, example: &'static str },
+    #[error("parameter `{name}`: step 0 never arrives")]
+    StepZero { name: String },
+    #[error("`{name}`: lower bound {from} is above upper bound {to}")]
+    EmptyRange { name: String, from: f64, to: f64 },
+    #[error("parameter `{name}` has the value {value} twice")]
+    ValueTwice { name: String, value: String },
+    #[error("{0}")]
+    Space(SpaceError),
+    #[error("there is no parameter `{name}`")]
+    UnknownParameter { name: String, known: Vec<String> },
+    #[error("parameter `{name}` never has the value {value}")]
+    NoSuchValue {
+        name: String,
+        value: String,
+        values: String,
+    },
+    #[error("parameter `{name}` has the name of a placeholder")]
+    TakenName { name: String },
+    #[error("two arms are called `{name}`")]
+    NameTwice { name: String },
+    #[error("arm {arm} has no name, but others have")]
+    Unnamed { arm: ArmId },
+    #[error("`{}`, line {line}: {reason}", path.display())]
+    Csv {
+        path: PathBuf,
+        line: u64,
+        reason: String,
+    },
+
+    // Limits, prices, policies.
+    #[error("`limits`: {0}")]
+    Limit(LimitError),
+    #[error("`calibrate` needs the guard `{of}`: how long may an arm take while we look?")]
+    CalibrateWithoutGuard {
+        of: &'static str,
+        example: &'static str,
+    },
+    #[error("limit {limit} is above the guard `{of}: {guard}`, which would end it first")]
+    LimitAboveGuard {
+        of: &'static str,
+        limit: String,
+        guard: String,
+    },
+    #[error("the policy `z-rcucb` makes its own grid of limits")]
+    GridForZrcucb,
+    #[error("the policy `{policy}` needs a grid of limits, not only the largest")]
+    MaxWithoutGrid { policy: &'static str },
+    #[error("only a forest counts `work`")]
+    WorkNeedsForest,
+    #[error("a forest in a thread of ours cannot be held to a memory limit")]
+    MemoryNeedsProcess,
+    #[error("the engine `{engine}` cannot be stopped inside our process")]
+    EngineNeedsProcess { engine: &'static str },
+    #[error("`{key}`: {source}")]
+    Price {
+        key: &'static str,
+        source: PriceError,
+    },
+    #[error("{0}")]
+    Policy(PolicyError),
+
+    // Commands.
+    #[error("there is no placeholder `{{{name}}}`")]
+    UnknownPlaceholder { name: String, known: Vec<String> },
+    #[error("`{{` without its `}}`")]
+    Unclosed,
+    #[error("`}}` without its `{{`")]
+    Unopened,
+    #[error("`{{params}}` stands for several arguments and must be one by itself")]
+    ParamsNotAlone,
+    #[error("`{{instance}}` is used, but there are no `instances`")]
+    NoInstances,
+    #[error("`{{cpu_limit}}` is used, but nothing limits CPU time")]
+    NoCpuLimit,
+    #[error("`{{name}}` is used, but the arms have no names")]
+    NoNames,
+    #[error("`{{{name}}}` is used, but arm {arm} has no `{name}`")]
+    AbsentInArm { name: String, arm: ArmId },
+    #[error("no file matches `{pattern}`")]
+    NoMatch { pattern: String },
+    #[error("`{}` lists no instance", path.display())]
+    EmptyInstanceFile { path: PathBuf },
+    #[error("`{key}`: this is not a regular expression: {reason}")]
+    BadRegex { key: String, reason: String },
+    #[error("`{key}`: the expression has {groups} groups, but exactly one holds the score")]
+    RegexGroups { key: String, groups: usize },
+    #[error("`{pointer}` is not a JSON pointer")]
+    BadPointer { pointer: String },
+    #[error("`worst` and `best` are both {value}")]
+    SameWorstBest { value: f64 },
+    #[error("`{name}` is not the name of an environment variable")]
+    BadVariable { name: String },
+
+    // Forests and recorded runs.
+    #[error("`{}` has no column `{column}`", path.display())]
+    NoColumn {
+        path: PathBuf,
+        column: String,
+        known: Vec<String>,
+    },
+    #[error("`mtry` goes up to {mtry}, but there are {predictors} predictors")]
+    MtryAbovePredictors { mtry: i64, predictors: usize },
+    #[error("forest parameter `{name}` must be {expected}, not {value}")]
+    ForestValue {
+        name: String,
+        expected: &'static str,
+        value: String,
+    },
+    #[error("there is no recorded instance `{name}`")]
+    UnknownInstance { name: String, known: Vec<String> },
+    #[error("{given} arms are listed, but the recorded runs have {recorded}")]
+    ArmCount { given: usize, recorded: usize },
+    #[error("{0}")]
+    Target(TargetError),
+}
+
+/// Offers the nearest known name, or lists them all.
+fn choose<'a>(
+    what: &str,
+    written: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> Option<String> {
+    if let Some(name) = nearest(written, known.clone()) {
+        return Some(format!("did you mean `{name}`?"));
+    }
+    let names: Vec<&str> = known.into_iter().take(40).collect();
+    if names.is_empty() {
+        None
+    } else {
+        Some(format!("{what}: {}", names.join(", ")))
+    }
+}
+
+impl Fault {
+    /// What the user can write instead.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one line per mistake; splitting would scatter the list"
+    )]
+    pub fn hint(&self) -> Option<String> {
+        let text = |text: &str| Some(text.to_owned());
+        match self {
+            Self::NotYaml { .. } => text(
+                "quote text that holds `: `, ` #`, `{`, `[`, `*`, `&`, `!`, `%` or `@`, and close what is open",
+            ),
+            Self::Tab => text("indent with spaces"),
+            Self::Twice { .. } => text("keep one of them"),
+            Self::TooDeep { .. } => text("a scenario needs six levels at most"),
+            Self::TooLarge => {
+                text("put long lists of arms into a CSV file: `arms: {file: arms.csv}`")
+            }
+            Self::TooManyBytes { .. } => text(
+                "put long lists of arms or instances into files of their own: `arms: {file: arms.csv}`",
+            ),
+            Self::SeveralDocuments => {
+                text("remove the line `---` and what follows: one scenario per file")
+            }
+            Self::UnknownAnchor => {
+                text("quote text that begins with `*`, or define the anchor with `&`")
+            }
+            Self::Recursive => text("write the value out"),
+            Self::NotUtf8 => text("save it as UTF-8; is it a YAML file at all?"),
+            Self::Unreadable { .. } => text("paths are relative to the scenario's folder"),
+            Self::NoScenario { .. } => text("`captime init` writes a scenario to start from"),
+            Self::Empty => text("`captime init` writes a scenario to start from"),
+            Self::UnknownKey { key, known, .. } => choose("keys", key, known.iter().copied()),
+            Self::NoValue { .. } => text("write a value after the colon, or remove the key"),
+            Self::WrongType { .. } | Self::OutOfRange { .. } => None,
+            Self::Missing { example, .. }
+            | Self::ChooseOne { example, .. }
+            | Self::EmptyList { example, .. } => Some(format!("write `{example}`")),
+            Self::Quantity { source, .. } => Some(source.hint()),
+            Self::UnknownWord { word, known, .. } => {
+                choose("it can be", word, known.iter().copied())
+            }
+            Self::BadName { .. } => {
+                text("use letters, digits, `-`, `_` and `.`, not in front, at most 100")
+            }
+            Self::NotForTarget { .. } => text("remove it"),
+            Self::StepZero { .. } => text("write a step above 0"),
+            Self::EmptyRange { from, to, .. } => {
+                Some(format!("swap them: `from: {to}, to: {from}`"))
+            }
+            Self::ValueTwice { .. } => text("keep one of them"),
+            Self::Space(SpaceError::TooMany { .. }) => {
+                text("take larger steps, fewer values, or list the arms in a file")
+            }
+            Self::Space(SpaceError::AllDropped { .. }) => text("loosen `only` or `except`"),
+            Self::Space(SpaceError::Empty) => text("give `arms` a grid, a list or a file"),
+            Self::UnknownParameter { name, known } => {
+                choose("parameters", name, known.iter().map(String::as_str))
+            }
+            Self::NoSuchValue { values, .. } => Some(format!("its values: {values}")),
+            Self::TakenName { name } => Some(format!("rename it, say to `my_{name}`")),
+            Self::NameTwice { .. } => text("give every arm its own name"),
+            Self::Unnamed { .. } => text("name all arms or none"),
+            Self::Csv { .. } => {
+                text("the first line names the parameters, each further line is an arm")
+            }
+            Self::Limit(LimitError::NotPositive(_)) => text("limits are above 0"),
+            Self::Limit(LimitError::Twice(_)) => text("keep one of them"),
+            Self::Limit(LimitError::Empty) => text("write `grid: [0.2s, 0.5s, 1s]`"),
+            Self::CalibrateWithoutGuard { of, example } => {
+                Some(format!("add `{of}: {example}` to `limits`"))
+            }
+            Self::LimitAboveGuard { .. } => text("lower the limits or raise the guard"),
+            Self::GridForZrcucb => text("write only `max: 5s`, or choose another policy"),
+            Self::MaxWithoutGrid { .. } => text("add `grid: 10`, or choose the policy `z-rcucb`"),
+            Self::WorkNeedsForest => text("write `of: cpu` or `of: wall`"),
+            Self::MemoryNeedsProcess => {
+                text("add `isolation: process` to the forest, or remove `memory`")
+            }
+            Self::EngineNeedsProcess { .. } => {
+                text("write `isolation: process`, or leave `isolation` out")
+            }
+            Self::Price { source, .. } => Some(source.hint()),
+            Self::Policy(error) => error.hint(),
+            Self::UnknownPlaceholder { name, known } => {
+                choose("placeholders", name, known.iter().map(String::as_str))
+                    .map(|hint| format!("{hint} (a brace itself is written twice)"))
+            }
+            Self::Unclosed => text("close the placeholder, or write `{{` for a brace itself"),
+            Self::Unopened => text("write `}}` for a brace itself"),
+            Self::ParamsNotAlone => text(
+                "write \"{params}\" as an argument of its own; its form is `params: \"--{name}={value}\"`",
+            ),
+            Self::NoInstances => text("add `instances: instances/*.cnf` to the target"),
+            Self::NoCpuLimit => text("write `of: cpu`, or add the guard `cpu: 60s` to `limits`"),
+            Self::NoNames => text("list the arms with names: `list: [{name: fast, ...}]`"),
+            Self::AbsentInArm { .. } => {
+                text("use `{params}`, which leaves out what an arm does not have")
+            }
+            Self::NoMatch { .. } => text(
+                "paths are relative to the scenario's folder; `*`, `?`, `[abc]` and `**` are known",
+            ),
+            Self::EmptyInstanceFile { .. } => {
+                text("one instance a line; lines that begin with `#` do not count")
+            }
+            Self::BadRegex { .. } => text(
+                "put it in single quotes, and write a backslash before a character meant literally",
+            ),
+            Self::RegexGroups { groups: 0, .. } => {
+                text("put round brackets around the score: 'rmse=([0-9.]+)'")
+            }
+            Self::RegexGroups { .. } => text("make the other groups silent: `(?:...)`"),
+            Self::BadPointer { .. } => text("write `/score`, or `/results/0/score`"),
+            Self::SameWorstBest { .. } => {
+                text("`worst` is the score worth 0, `best` the one worth 1")
+            }
+            Self::BadVariable { .. } => text("use letters, digits and `_`, no digit in front"),
+            Self::NoColumn { column, known, .. } => {
+                choose("columns", column, known.iter().map(String::as_str))
+            }
+            Self::MtryAbovePredictors { predictors, .. } => {
+                Some(format!("let `mtry` end at {predictors}"))
+            }
+            Self::ForestValue { .. } => None,
+            Self::UnknownInstance { name, known } => {
+                choose("instances", name, known.iter().map(String::as_str))
+            }
+            Self::ArmCount { .. } => text("one arm per column of the matrix, in the same order"),
+            Self::Target(error) => error.hint(),
+        }
+    }
+}

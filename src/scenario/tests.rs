@@ -1,0 +1,293 @@
+//! Scenarios that are fine, and what becomes of them.
+
+use std::path::Path;
+
+use super::*;
+use crate::round::{ArmId, Limit};
+
+/// A folder with the files that the scenarios below speak of.
+pub(super) fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let columns: Vec<String> = (1..=80).map(|k| format!("x{k}")).collect();
+    write(
+        "datasets/ames_like.csv",
+        &format!("{},Sale_Price\n", columns.join(",")),
+    );
+    write("instances/a.cnf", "");
+    write("instances/b.cnf", "");
+    write("list.txt", "one\ntwo\n");
+    write("runs.csv", "instance,fast,slow\ni1,1.5,20\ni2,300,7\n");
+    write("arms.csv", "name,p,q\nfast,1,x\nslow,2.5,\n");
+    folder
+}
+
+pub(super) fn check(text: &str) -> Result<Checked, ScenarioError> {
+    let folder = folder();
+    parse(text, Path::new("test.yaml"), folder.path())
+}
+
+fn fine(text: &str) -> Checked {
+    check(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+const FOREST: &str = r"
+name: ames-forest
+target:
+  forest: {data: datasets/ames_like.csv, predict: Sale_Price, train: 0.7}
+arms:
+  grid:                          # every combination is an arm
+    trees: {from: 100, to: 700, step: 100}
+    mtry: {from: 20, to: 30, step: 2}
+    min_node_size: [3, 5, 7, 9]
+    sample_fraction: [0.55, 0.632, 0.75, 0.8]
+limits:
+  of: cpu
+  cpu: 60s
+  calibrate: {points: 10, arms: 60}
+price: {cost: x, penalty: 10 * x}
+policy: rcucb
+budget: {wall: 100s}
+slots: auto
+seed: 1
+";
+
+const COMMAND: &str = r#"
+target:
+  command: [sh, "-rnd-freq={rnd_freq}", "-var-decay={var_decay}", "{instance}"]
+  instances: instances/*.cnf
+  reward: {exit: [10, 20]}
+arms: {grid: {rnd_freq: [0, 0.02], var_decay: {from: 0.75, to: 0.95, step: 0.05}}}
+limits: {from: 0.1s, to: 10s, points: 8, scale: log, of: cpu, wall: 20s}
+budget: {rounds: 100}
+"#;
+
+#[test]
+fn the_forest_scenario_has_the_papers_672_arms() {
+    let Checked { scenario, notices } = fine(FOREST);
+    assert_eq!(notices, []);
+    assert_eq!(scenario.name, "ames-forest");
+    assert_eq!(scenario.space.len(), 672);
+    assert_eq!(
+        scenario
+            .space
+            .configuration(ArmId::from_index(671))
+            .to_string(),
+        "trees=700 mtry=30 min_node_size=9 sample_fraction=0.8"
+    );
+    let Target::Forest(forest) = &scenario.target else {
+        panic!("not a forest")
+    };
+    assert_eq!(
+        (forest.train, forest.threads, forest.isolation),
+        (0.7, 1, Isolation::Thread)
+    );
+    assert_eq!(scenario.limits.of, Resource::Cpu);
+    assert_eq!(scenario.limits.guards.cpu, Some(60.0));
+    let calibrate = Calibrate {
+        points: 10,
+        quantiles: (0.25, 0.75),
+        arms: Some(60),
+    };
+    assert_eq!(scenario.limits.from, LimitSource::Calibrate(calibrate));
+    assert_eq!(
+        scenario.budget,
+        Budget {
+            wall: Some(100.0),
+            ..Budget::default()
+        }
+    );
+    assert_eq!(scenario.policy().name(), "rcucb");
+    let price = scenario.price(Limit::new(4.0).unwrap());
+    assert_eq!(
+        (price.cost(2.0), price.penalty(Limit::new(2.0).unwrap())),
+        (0.5, 5.0)
+    );
+}
+
+#[test]
+fn a_command_is_rendered_for_every_pull() {
+    let Checked { scenario, notices } = fine(COMMAND);
+    assert_eq!(notices, []);
+    assert_eq!(scenario.name, "test");
+    let Target::Command(command) = &scenario.target else {
+        panic!("not a command")
+    };
+    assert_eq!(command.instances, ["instances/a.cnf", "instances/b.cnf"]);
+    assert_eq!(command.success, [10, 20]);
+    let configuration = scenario.space.configuration(ArmId::from_index(7));
+    let launch = command.launch(&Filling {
+        configuration: &configuration,
+        instance: Some(&command.instances[1]),
+        seed: 1,
+        limit: 0.5,
+        cpu_limit: Some(0.5),
+        round: 1,
+        scratch: Path::new("/tmp/x"),
+    });
+    assert_eq!(
+        launch.shell_line(),
+        "sh -rnd-freq=0.02 -var-decay=0.85 instances/b.cnf"
+    );
+}
+
+#[test]
+fn steps_give_the_decimals_that_were_meant() {
+    let space = fine(COMMAND).scenario.space;
+    let values: Vec<String> = space.parameters()[1]
+        .values()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(values, ["0.75", "0.8", "0.85", "0.9", "0.95"]);
+}
+
+#[test]
+fn external_targets_need_arms_and_limits_only() {
+    let Checked { scenario, notices } = fine(
+        "target: external\narms: {grid: {a: [1, 2], b: [true, false]}}\nlimits: {max: 5s, grid: 10}\n",
+    );
+    assert_eq!(notices, []);
+    assert!(matches!(scenario.target, Target::External(_)));
+    assert_eq!(scenario.space.len(), 4);
+    let LimitSource::Grid(grid) = &scenario.limits.from else {
+        panic!("no grid")
+    };
+    assert_eq!(grid.as_slice()[0].get(), 0.5);
+    let problem = scenario.problem(grid.clone());
+    assert_eq!((problem.arms, problem.price.unit()), (4, 5.0));
+    let with = fine(
+        "target: {external: {instances: list.txt, test: [three]}}\narms: {list: [x, y]}\nlimits: {max: 1s, grid: 2}\n",
+    );
+    assert_eq!(with.scenario.target.instances(), ["one", "two"]);
+    assert_eq!(with.scenario.space.name(ArmId::from_index(1)), Some("y"));
+}
+
+#[test]
+fn synthetic_targets_bring_their_own_arms_limits_and_prices() {
+    let Checked { scenario, .. } =
+        fine("target: {synthetic: {problem: indep, grid: m1}}\npolicy: [rcucb, joint-ts]\n");
+    assert_eq!(scenario.space.len(), 10);
+    let LimitSource::Grid(grid) = &scenario.limits.from else {
+        panic!("no grid")
+    };
+    assert_eq!(
+        grid.as_slice()
+            .iter()
+            .map(|limit| limit.get())
+            .collect::<Vec<_>>(),
+        [0.5, 0.9]
+    );
+    assert_eq!(scenario.price(grid.max()).penalty(grid.max()), 9.0);
+    assert_eq!(scenario.policies.len(), 2);
+    let own = fine(
+        "target: {synthetic: {problem: large30}}\nlimits: {grid: [0.2, 0.4]}\nprice: {penalty: par2}\n",
+    );
+    assert_eq!(own.scenario.space.len(), 30);
+    assert_eq!(own.scenario.price(Limit::new(0.4).unwrap()).unit(), 1.0);
+}
+
+#[test]
+fn recorded_targets_name_their_arms_or_take_those_listed() {
+    let text = "target: {recorded: {consumption: runs.csv, cutoff: 100s, test: [i2]}}\nlimits: {grid: [10s, 100s]}\n";
+    let Checked { scenario, .. } = fine(text);
+    assert_eq!(
+        scenario
+            .space
+            .configuration(ArmId::from_index(1))
+            .to_string(),
+        "slow"
+    );
+    let listed = fine(&format!("{text}arms: {{file: arms.csv}}\n"));
+    let second = listed.scenario.space.configuration(ArmId::from_index(1));
+    assert_eq!(second.to_string(), "slow: p=2.5");
+}
+
+#[test]
+fn everything_about_a_command_can_be_said() {
+    let text = r#"
+name: full
+target:
+  command: ["{solver}", "{params}", --seed, "{seed}", "--out={scratch}/o.json", "{{literal}}"]
+  params: ["-{name}", "{value}"]
+  instances: [x, y]
+  test: [z]
+  reward: {file: "{scratch}/o.json", json: /score, worst: 10, best: 2.5}
+  success: [0, 3]
+  env: {THREADS: 1, LIMIT: "{cpu_limit}", NOTHING:}
+  directory: instances
+  stdin: {text: "{instance}\n"}
+  output_limit: 64KiB
+arms:
+  list:
+    - {solver: ./a, level: 1}
+    - {solver: ./b, level: 2, fast: true}
+limits: {of: wall, wall: 10s, cpu: 20s, memory: 1GiB, max: 10s, grid: 5, grace: 0.5s}
+price: {cost: none, penalty: par2, unit: 1s}
+policy: {rcucb: {alpha: 2, width: printed}}
+recommend: best
+budget: {rounds: 1e3, wall: 1h, consumption: 2h}
+slots: 3
+pin: never
+seed: 7
+stop_on_first_failures: false
+retries: 0
+"#;
+    let Checked { scenario, notices } = fine(text);
+    assert_eq!(notices, []);
+    let Target::Command(command) = &scenario.target else {
+        panic!("not a command")
+    };
+    let launch = command.launch(&Filling {
+        configuration: &scenario.space.configuration(ArmId::from_index(1)),
+        instance: Some("x"),
+        seed: 5,
+        limit: 2.0,
+        cpu_limit: scenario.cpu_limit(Limit::new(2.0).unwrap()),
+        round: 1,
+        scratch: Path::new("/tmp/s"),
+    });
+    assert_eq!(
+        launch.shell_line(),
+        "printf %s 'x\n' | THREADS=1 LIMIT=20 NOTHING='' ./b -level 2 -fast true --seed 5 --out=/tmp/s/o.json '{literal}'"
+    );
+    assert_eq!(
+        (command.success.clone(), command.output_limit),
+        (vec![0, 3], 65536)
+    );
+    let Reward::Score {
+        scale: Some(scale),
+        form: ScoreForm::Json(pointer),
+        ..
+    } = &command.reward
+    else {
+        panic!("not a score")
+    };
+    assert_eq!(pointer, "/score");
+    assert_eq!(scale.reward(2.5), (1.0, false));
+    assert_eq!(scale.reward(11.0), (0.0, true));
+    assert_eq!(scale.reward(6.25), (0.5, false));
+    assert!(scale.reward(f64::NAN).0.is_nan());
+    assert_eq!(scenario.limits.guards.memory, Some(1 << 30));
+    assert_eq!(
+        scenario.budget,
+        Budget {
+            rounds: Some(1000),
+            wall: Some(3600.0),
+            consumption: Some(7200.0)
+        }
+    );
+    assert_eq!(
+        (scenario.slots, scenario.pin, scenario.seed),
+        (Slots::Count(3), Pin::Never, 7)
+    );
+    assert_eq!(
+        (scenario.stop_on_first_failures, scenario.retries),
+        (false, 0)
+    );
+    assert_eq!(scenario.policy().parameters()["recommend"], "best");
+}
