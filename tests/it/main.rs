@@ -1,7 +1,7 @@
 //! The program from outside, one module per subcommand.
 
-mod forest;
-mod study;
 mod exec;
+mod forest;
 mod limit;
+mod study;
 mod usage;
