@@ -208,12 +208,9 @@ mod tests {
     fn a_bare_name_is_looked_for_on_the_path_of_the_command() {
         let environment = [("PATH".into(), "/a::/b".into())];
         let found = candidates(OsStr::new("x"), &environment).unwrap();
-        assert_eq!(
-            found,
-            [c"/a/x", c"./x", c"/b/x"].map(std::ffi::CString::from)
-        );
+        assert_eq!(found, [c"/a/x", c"./x", c"/b/x"].map(CString::from));
         let direct = candidates(OsStr::new("./x"), &environment).unwrap();
-        assert_eq!(direct, [c"./x".into()]);
+        assert_eq!(direct, [CString::from(c"./x")]);
     }
 
     #[test]
