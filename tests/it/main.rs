@@ -4,6 +4,7 @@ mod exec;
 mod forest;
 mod limit;
 mod study;
+mod ask;
 mod exec;
 mod forest;
 mod limit;
