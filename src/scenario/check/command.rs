@@ -7,7 +7,7 @@ use crate::scenario::model::{Command, Reward, Stdin, resolve};
 use crate::scenario::raw::{Node, Raw};
 use crate::scenario::template::{Arguments, ParamsForm, Piece, Template};
 
-const KEYS: &[&str] = &[
+pub(in crate::scenario) const KEYS: &[&str] = &[
     "command",
     "params",
     "instances",
