@@ -169,6 +169,8 @@ pub enum Fault {
     // Commands.
     #[error("there is no placeholder `{{{name}}}`")]
     UnknownPlaceholder { name: String, known: Vec<String> },
+    #[error("`{{{name}}}` without quotes is a mapping to YAML")]
+    Unquoted { name: String },
     #[error("`{{` without its `}}`")]
     Unclosed,
     #[error("`}}` without its `{{`")]
@@ -382,6 +384,7 @@ impl Fault {
                 choose("placeholders", name, known.iter().map(String::as_str))
                     .map(|hint| format!("{hint} (a brace itself is written twice)"))
             }
+            Self::Unquoted { name } => Some(format!("write \"{{{name}}}\"")),
             Self::Unclosed => text("close the placeholder, or write `{{` for a brace itself"),
             Self::Unopened => text("write `}}` for a brace itself"),
             Self::ParamsNotAlone => text(

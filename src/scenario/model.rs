@@ -164,7 +164,7 @@ impl Resource {
     pub fn amount(self, value: f64) -> String {
         match self {
             Self::Wall | Self::Cpu => crate::quantity::seconds(value),
-            Self::Work => format!("{value}"),
+            Self::Work => count(value),
         }
     }
 }
@@ -271,4 +271,31 @@ pub enum Pin {
 /// `path` as seen from the scenario's folder.
 pub(super) fn resolve(folder: &Path, path: &str) -> PathBuf {
     folder.join(path)
+}
+
+/// A plain count for people: four significant digits are enough.
+fn count(value: f64) -> String {
+    if value.abs() >= 1e6 {
+        let text = format!("{value:.3e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let digits = digits.trim_end_matches('0').trim_end_matches('.');
+        format!("{digits}e{exponent}")
+    } else {
+        let text = format!("{value:.4}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_short() {
+        assert_eq!(Resource::Work.amount(0.1 + 4.0 * 0.8 / 9.0), "0.4556");
+        assert_eq!(Resource::Work.amount(1.0), "1");
+        assert_eq!(Resource::Work.amount(3e7), "3e7");
+        assert_eq!(Resource::Work.amount(123_456_789.0), "1.235e8");
+        assert_eq!(Resource::Cpu.amount(0.25), "250 ms");
+    }
 }

@@ -1,3 +1,6 @@
 //! The program from outside, one module per subcommand.
 
+mod check;
+mod init;
+mod scenario;
 mod usage;
