@@ -5,6 +5,7 @@
 //! are listed in the order in which they are met; arrows between them point downwards only.
 
 pub mod cli;
+pub mod learner;
 pub mod policy;
 pub mod round;
 pub mod scenario;

@@ -4,6 +4,7 @@ mod check;
 mod exit_code;
 mod failure;
 mod init;
+mod forest;
 mod study;
 
 pub use exit_code::Exit;
@@ -28,6 +29,7 @@ enum Command {
     Check(check::Check),
     Init(init::Init),
     Study(study::StudyArgs),
+    Forest(forest::ForestArgs),
 }
 
 /// Runs the command line of this process and gives its exit status.
@@ -54,6 +56,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Check(check) => check.run(),
         Command::Init(init) => init.run(),
         Command::Study(args) => study::run(args),
+        Command::Forest(args) => forest::run(args),
     }
 }
 

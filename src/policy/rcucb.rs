@@ -133,13 +133,11 @@ impl Rcucb {
 impl Policy for Rcucb {
     fn choose(&mut self, _: Round, _: &mut dyn Rng) -> Pull {
         let s = scale(self.parameters.alpha, self.estimates.t());
-        let (why, (arm, k)) = match self.opening.next(&self.estimates) {
-            Some(pair) => (Why::Opening, pair),
-            None => {
-                let lines =
-                    |arm, to: &mut _| Self::lines(&self.parameters, &self.estimates, arm, to);
-                (Why::Index, self.tournament.best(s, lines))
-            }
+        let (why, (arm, k)) = if let Some(pair) = self.opening.next(&self.estimates) {
+            (Why::Opening, pair)
+        } else {
+            let lines = |arm, to: &mut _| Self::lines(&self.parameters, &self.estimates, arm, to);
+            (Why::Index, self.tournament.best(s, lines))
         };
         self.last = Remembered {
             why,
@@ -171,3 +169,6 @@ impl Policy for Rcucb {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -130,10 +130,10 @@ impl Tournament {
         }
         while let Some(arm) = self.changed.pop() {
             self.enter(arm as usize, s, &mut lines_of);
-            let mut node = (self.row + arm as usize) / 2;
+            let mut node = (self.row + arm as usize) >> 1;
             while node >= 1 {
                 self.play(node, s);
-                node /= 2;
+                node >>= 1;
             }
         }
         self.refresh(1, s, &mut lines_of);
@@ -157,24 +157,40 @@ impl Tournament {
 
     /// Finds the best pair of an arm.
     fn enter(&mut self, arm: usize, s: f64, lines_of: &mut impl FnMut(usize, &mut Vec<Line>)) {
-        let entry = &mut self.matches[self.row + arm];
-        if entry.arm == u32::MAX {
+        if self.matches[self.row + arm].arm == u32::MAX {
             return;
         }
         self.lines.clear();
         lines_of(arm, &mut self.lines);
         let limit = highest(&self.lines, s);
         let line = self.lines[limit];
-        let sure_below = (self.lines.iter().enumerate())
-            .filter(|&(other, _)| other != limit)
-            .map(|(_, &other)| line.sure_above(other, s, self.largest_s))
-            .fold(f64::INFINITY, f64::min);
-        *entry = Match {
+        self.matches[self.row + arm] = Match {
             line,
             arm: arm as u32,
             limit: limit as u32,
-            sure_below,
+            sure_below: self.sure_among(line, s),
         };
+    }
+
+    /// Up to which s this line, the highest of its arm, is sure to stay so.
+    ///
+    /// [`Line::sure_above`] for all others at once, with one margin that is wide enough for each.
+    fn sure_among(&self, line: Line, s: f64) -> f64 {
+        let known = self.lines.iter().filter(|line| line.width > 0.0);
+        let sizes = known.map(|line| line.mean.abs() + self.largest_s * line.width);
+        let value = line.at(s) - 2e-12 * sizes.fold(1.0, f64::max);
+        let mut sure_below = f64::INFINITY;
+        for &other in &self.lines {
+            let lead = value - other.at(s);
+            if lead <= 0.0 {
+                if other != line {
+                    return f64::NEG_INFINITY;
+                }
+            } else if other.width > line.width {
+                sure_below = sure_below.min(s + lead / (other.width - line.width));
+            }
+        }
+        sure_below
     }
 
     /// Plays the match between the winners of two halves.

@@ -1,5 +1,6 @@
 //! Regret curves as SVG: mean lines, bands of one standard error, readable by everybody's eyes.
 
+use std::cmp::Ordering;
 use std::fmt::Write;
 
 use super::result::Standing;
@@ -50,9 +51,17 @@ pub fn figure(standings: &[Standing]) -> String {
     for (place, standing) in standings.iter().enumerate() {
         draw_curve(&mut svg, standing, place, &x, &y);
     }
-    for (place, standing) in standings.iter().enumerate() {
+    // The legend has the order in which the curves end, from the top.
+    let mut ends: Vec<(usize, &Standing)> = standings.iter().enumerate().collect();
+    ends.sort_by(|(_, a), (_, b)| {
+        b.regret
+            .mean
+            .partial_cmp(&a.regret.mean)
+            .unwrap_or(Ordering::Equal)
+    });
+    for (row, (place, standing)) in ends.into_iter().enumerate() {
         let (colour, dash) = style(place);
-        let line = HEIGHT + 8.0 + LEGEND_LINE * place as f64;
+        let line = HEIGHT + 8.0 + LEGEND_LINE * row as f64;
         let end = standing
             .regret
             .mean
@@ -124,6 +133,8 @@ fn axes(standings: &[Standing]) -> (Axis, Axis) {
     let high = points()
         .map(|(_, mean, se)| mean + se.unwrap_or(0.0))
         .fold(0.0, f64::max);
+    // A hair below zero is no reason to spend a whole tick on it.
+    let low = if low > -0.03 * high { 0.0 } else { low };
     (
         Axis::new(0.0, rounds, LEFT, WIDTH - RIGHT),
         Axis::new(low, high, HEIGHT - BOTTOM, TOP),

@@ -61,7 +61,7 @@ fn setting_text(group: &[Standing], to: &mut dyn Write) -> io::Result<()> {
             [
                 standing.label.clone(),
                 bar(regret(standing), worst),
-                estimate(standing.regret, decimals(regret(standing))),
+                estimate(standing.regret, decimals(standing.regret)),
                 with_error(
                     &format!("{:.2}", 100.0 * standing.censored.mean),
                     standing.censored.sd.map(|sd| format!("{:.2}", 100.0 * sd)),
@@ -122,9 +122,10 @@ fn with_error(value: &str, error: Option<String>) -> String {
     }
 }
 
-/// As many decimals as make four digits or so.
-fn decimals(value: f64) -> usize {
-    match value.abs() {
+/// As many decimals as make four digits or so of the larger number.
+fn decimals(estimate: Estimate) -> usize {
+    let mean = estimate.mean.unwrap_or(0.0).abs();
+    match mean.max(estimate.se.unwrap_or(0.0)) {
         size if size >= 1000.0 => 0,
         size if size >= 10.0 => 1,
         _ => 3,

@@ -3,4 +3,5 @@
 mod check;
 mod init;
 mod scenario;
+mod study;
 mod usage;

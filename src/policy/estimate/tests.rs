@@ -98,8 +98,8 @@ proptest! {
                 counts[arm][k] += 1.0;
             }
         }
-        for arm in 0..ARMS {
-            for (stat, gain) in estimates.of_arm(arm).iter().zip(gains[arm]).filter(|(stat, _)| stat.count > 0) {
+        for (arm, gains) in gains.into_iter().enumerate() {
+            for (stat, gain) in estimates.of_arm(arm).iter().zip(gains).filter(|(stat, _)| stat.count > 0) {
                 prop_assert!((stat.net / f64::from(stat.count) - gain).abs() < 1e-9);
             }
         }

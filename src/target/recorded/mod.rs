@@ -89,6 +89,28 @@ impl Recorded {
         &self.instances
     }
 
+    /// The same runs on some of the instances only, as for training without what is kept back for the test; none if no
+    /// instance is left.
+    #[must_use]
+    pub fn with_instances_where(&self, wanted: impl Fn(&str) -> bool) -> Option<Self> {
+        let kept: Vec<usize> = (0..self.instances.len())
+            .filter(|instance| wanted(&self.instances[*instance]))
+            .collect();
+        if kept.is_empty() {
+            return None;
+        }
+        let arms = self.arms.len();
+        let cells: Vec<Vec<Run>> = kept
+            .iter()
+            .flat_map(|instance| (0..arms).map(|arm| self.cell(arm, *instance).to_vec()))
+            .collect();
+        let names = kept
+            .iter()
+            .map(|instance| self.instances[*instance].clone());
+        let instances = names.collect();
+        Some(Self::new(self.arms.clone(), instances, &cells, self.cutoff))
+    }
+
     /// Up to where runs were measured.
     pub fn cutoff(&self) -> f64 {
         self.cutoff

@@ -101,6 +101,16 @@ fn gains_are_averages_over_the_matrix() {
 }
 
 #[test]
+fn instances_can_be_kept_back() {
+    let target = recorded(MATRIX, |_, _| {}).unwrap();
+    let rest = target.with_instances_where(|name| name != "hard").unwrap();
+    assert_eq!(rest.instance_names(), ["easy", "odd"]);
+    assert_eq!(rest.censored(arm(1), limit(10.0)), 0.5);
+    assert_eq!(rest.censored(arm(2), limit(10.0)), 0.0);
+    assert!(target.with_instances_where(|_| false).is_none());
+}
+
+#[test]
 fn each_round_draws_an_instance_and_the_average_is_the_gain() {
     let target = recorded(MATRIX, |_, _| {}).unwrap();
     let price = Price::new("x", "10 * x", 10.0).unwrap();

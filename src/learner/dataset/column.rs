@@ -1,0 +1,126 @@
+//! One predictor: its values, and for every row the rank of its value.
+
+/// The rank of each row's value among the column's different values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Codes {
+    /// At most 65,536 different values: the usual case, and half the memory traffic.
+    Short(Vec<u16>),
+    /// More.
+    Long(Vec<u32>),
+}
+
+impl Codes {
+    /// Codes in the narrowest form that holds `distinct` different ones.
+    pub(crate) fn of(codes: Vec<u32>, distinct: usize) -> Self {
+        if distinct <= 1 << 16 {
+            Self::Short(codes.into_iter().map(|code| code as u16).collect())
+        } else {
+            Self::Long(codes)
+        }
+    }
+
+    /// The code of one row.
+    pub fn get(&self, row: usize) -> u32 {
+        match self {
+            Self::Short(codes) => u32::from(codes[row]),
+            Self::Long(codes) => codes[row],
+        }
+    }
+}
+
+/// One predictor, coded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    pub(super) name: String,
+    pub(super) codes: Codes,
+    /// The different values, ascending; for a factor 0, 1, 2, ... in the order of its levels.
+    pub(super) values: Vec<f64>,
+    /// A number column in which cells are missing codes them one past its last value.
+    pub(super) has_missing: bool,
+    /// The levels of a factor, in their order; a missing cell has a level of its own.
+    pub(super) levels: Option<Vec<String>>,
+}
+
+impl Column {
+    /// Codes a column of numbers; not-a-number is missing.
+    pub(super) fn of_numbers(name: String, cells: &[f64]) -> Self {
+        // Adding zero turns -0 into 0: one value, not two.
+        let mut values: Vec<f64> = cells
+            .iter()
+            .filter(|cell| !cell.is_nan())
+            .map(|cell| cell + 0.0)
+            .collect();
+        values.sort_unstable_by(f64::total_cmp);
+        values.dedup();
+        values.shrink_to_fit();
+        let missing = values.len() as u32;
+        let codes: Vec<u32> = cells
+            .iter()
+            .map(|cell| {
+                if cell.is_nan() {
+                    missing
+                } else {
+                    values.partition_point(|value| value < cell) as u32
+                }
+            })
+            .collect();
+        let has_missing = codes.contains(&missing);
+        let distinct = values.len() + usize::from(has_missing);
+        Self {
+            name,
+            codes: Codes::of(codes, distinct),
+            values,
+            has_missing,
+            levels: None,
+        }
+    }
+
+    /// A factor whose cells are already codes into `levels`.
+    pub(super) fn of_levels(name: String, codes: Vec<u32>, levels: Vec<String>) -> Self {
+        Self {
+            name,
+            codes: Codes::of(codes, levels.len()),
+            values: (0..levels.len()).map(|level| level as f64).collect(),
+            has_missing: false,
+            levels: Some(levels),
+        }
+    }
+
+    /// Its name in the header.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// For every row the rank of its value.
+    pub fn codes(&self) -> &Codes {
+        &self.codes
+    }
+
+    /// The different values, ascending.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// The levels of a factor in their order; none for numbers.
+    pub fn levels(&self) -> Option<&[String]> {
+        self.levels.as_deref()
+    }
+
+    /// How many codes there are, the one for missing numbers included.
+    pub fn distinct(&self) -> usize {
+        self.values.len() + usize::from(self.has_missing)
+    }
+
+    /// The code of a missing number, if cells are missing.
+    pub fn missing(&self) -> Option<u32> {
+        self.has_missing.then_some(self.values.len() as u32)
+    }
+
+    /// The value of a row: the number, the place of the level, or not-a-number where it is missing.
+    pub fn value(&self, row: usize) -> f64 {
+        self.values
+            .get(self.codes.get(row) as usize)
+            .copied()
+            .unwrap_or(f64::NAN)
+    }
+}

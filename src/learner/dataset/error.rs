@@ -1,0 +1,225 @@
+//! Why a table cannot be used.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::{MAX_CLASSES, MAX_PREDICTORS, MAX_ROWS};
+
+/// A place in a CSV file, both counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct At {
+    /// The line.
+    pub line: u64,
+    /// The field in the line, where one is to blame.
+    pub column: Option<u64>,
+}
+
+impl At {
+    pub(super) fn line(line: u64) -> Self {
+        Self { line, column: None }
+    }
+
+    pub(super) fn cell(line: u64, column: u64) -> Self {
+        Self {
+            line,
+            column: Some(column),
+        }
+    }
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "line {}", self.line)?;
+        match self.column {
+            Some(column) => write!(to, ", column {column}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a table cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DatasetError {
+    /// The file cannot be opened or read.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Reading stopped in the middle.
+    #[error("cannot read the data: {0}")]
+    Io(#[from] std::io::Error),
+    /// Nothing in it, not even a header.
+    #[error("there is no header: the data are empty")]
+    Empty,
+    /// A row with more or fewer fields than the header.
+    #[error("{at}: {found} fields, but the header has {expected}")]
+    Ragged {
+        /// Where.
+        at: At,
+        /// Fields in this row.
+        found: usize,
+        /// Fields in the header.
+        expected: usize,
+    },
+    /// Two columns of the same name.
+    #[error("{at}: header `{name}` stands twice, first in column {first}")]
+    DuplicateHeader {
+        /// Where the second one is.
+        at: At,
+        /// The name.
+        name: String,
+        /// The column of the first one.
+        first: u64,
+    },
+    /// The column to predict, to drop or to order is not in the header.
+    #[error("there is no column `{name}` to {purpose}")]
+    NoSuchColumn {
+        /// The name asked for.
+        name: String,
+        /// What it was wanted for: `predict`, `drop` or `order the levels of`.
+        purpose: &'static str,
+        /// The closest name in the header.
+        nearest: Option<String>,
+    },
+    /// The target has only one value.
+    #[error("target `{name}` is constant: there is nothing to predict")]
+    ConstantTarget {
+        /// The target.
+        name: String,
+    },
+    /// A row without a target.
+    #[error("{at}: target `{name}` is missing")]
+    TargetMissing {
+        /// Where.
+        at: At,
+        /// The target.
+        name: String,
+    },
+    /// A number was asked for, a text is there.
+    #[error("{at}: target `{name}` is `{text}`, which is not a number")]
+    TargetNotANumber {
+        /// Where.
+        at: At,
+        /// The target.
+        name: String,
+        /// What is there.
+        text: String,
+    },
+    /// A value no split can deal with.
+    #[error("{at}: `{column}` is infinite (`{text}`)")]
+    Infinite {
+        /// Where.
+        at: At,
+        /// The column.
+        column: String,
+        /// What is there.
+        text: String,
+    },
+    /// A level that the given order does not name.
+    #[error("{at}: level `{level}` of `{column}` is not in the order given for it")]
+    UnknownLevel {
+        /// Where.
+        at: At,
+        /// The factor.
+        column: String,
+        /// Its level.
+        level: String,
+        /// The closest level in the order.
+        nearest: Option<String>,
+    },
+    /// Nothing to learn from.
+    #[error("{rows} rows are too few: a forest needs at least 2")]
+    TooFewRows {
+        /// How many there are.
+        rows: usize,
+    },
+    /// More than we can count.
+    #[error("{rows} rows are too many: at most {MAX_ROWS}")]
+    TooManyRows {
+        /// How many there are.
+        rows: usize,
+    },
+    /// Only the target is left.
+    #[error("there is no predictor: the only column is the target")]
+    NoPredictors,
+    /// More than we can number.
+    #[error("{columns} predictors are too many: at most {MAX_PREDICTORS}")]
+    TooManyColumns {
+        /// How many there are.
+        columns: usize,
+    },
+    /// A target that is no class.
+    #[error("target `{name}` has {classes} classes: at most {MAX_CLASSES}")]
+    TooManyClasses {
+        /// The target.
+        name: String,
+        /// How many there are.
+        classes: usize,
+    },
+    /// Columns of different length, given from code.
+    #[error("column `{column}` has {rows} rows, the target {expected}")]
+    Lengths {
+        /// The column.
+        column: String,
+        /// Its rows.
+        rows: usize,
+        /// Rows of the target.
+        expected: usize,
+    },
+    /// A class index given from code that names no class.
+    #[error("the target holds something else than indices of its {classes} classes")]
+    NoSuchClass {
+        /// How many there are.
+        classes: usize,
+    },
+}
+
+impl DatasetError {
+    /// What the user can change to get past this.
+    pub fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Ragged {
+                found, expected, ..
+            } if found > expected => "put a field that holds a comma in double quotes".into(),
+            Self::Ragged { .. } => {
+                "give every row all fields; leave a missing one empty or write `NA`".into()
+            }
+            Self::DuplicateHeader { name, .. } => {
+                format!("rename one of them, or remove the second `{name}` from the file")
+            }
+            Self::NoSuchColumn {
+                nearest: Some(nearest),
+                ..
+            } => format!("did you mean `{nearest}`?"),
+            Self::NoSuchColumn { .. } => "names are those of the first line of the file".into(),
+            Self::ConstantTarget { .. } => "predict another column".into(),
+            Self::TargetMissing { .. } => "remove the rows that have no target".into(),
+            Self::TargetNotANumber { .. } => {
+                "correct the cell, or ask for classification (task: classification)".into()
+            }
+            Self::Infinite { .. } => "write `NA` where the value is not known".into(),
+            Self::UnknownLevel {
+                nearest: Some(nearest),
+                ..
+            } => format!("did you mean `{nearest}`? the order must name every level"),
+            Self::UnknownLevel { .. } => "add the level to the order given for the column".into(),
+            Self::NoPredictors => "drop fewer columns".into(),
+            Self::TooManyClasses { .. } => {
+                "is it an id? predict another column, or ask for regression (task: regression)"
+                    .into()
+            }
+            Self::Empty => "the first line must name the columns".into(),
+            Self::Unreadable { .. }
+            | Self::Io(_)
+            | Self::TooFewRows { .. }
+            | Self::TooManyRows { .. }
+            | Self::TooManyColumns { .. }
+            | Self::Lengths { .. }
+            | Self::NoSuchClass { .. } => return None,
+        };
+        Some(text)
+    }
+}

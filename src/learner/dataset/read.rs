@@ -1,0 +1,410 @@
+//! CSV as people have it: quotes, a byte-order mark, CRLF, `NA` or empty cells, blanks in headers and levels.
+//!
+//! The text is gone through twice: first to see which columns are numbers, then to code them. So a column that turns out
+//! to be text in its last row keeps the spelling of all its levels, and no cell is held as a string of its own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::{At, Column, Dataset, DatasetError, LevelOrder, Target, Task};
+use crate::nearest::nearest;
+
+/// How to read a table.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ReadOptions {
+    /// The column to predict.
+    pub predict: String,
+    /// Columns to leave out, such as ids.
+    pub drop: Vec<String>,
+    /// The order of the levels of factors, by column; every level must be named.
+    pub levels: BTreeMap<String, Vec<String>>,
+    /// The order of all other factors.
+    pub order: LevelOrder,
+    /// Whether the target is a number or a class; seen from the column if not given.
+    pub task: Option<Task>,
+}
+
+impl ReadOptions {
+    /// Options that only name the column to predict.
+    pub fn predict(column: impl Into<String>) -> Self {
+        Self {
+            predict: column.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// The level of factor cells that are missing.
+const MISSING_LEVEL: &str = "NA";
+/// An integer target with at most this many values, and enough rows for each, is taken for classes.
+const FEW_CLASSES: usize = 10;
+const ROWS_PER_CLASS: usize = 5;
+
+impl Dataset {
+    /// Reads a CSV file.
+    pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, DatasetError> {
+        let unreadable = |source| DatasetError::Unreadable {
+            path: path.as_ref().to_owned(),
+            source,
+        };
+        let mut text = Vec::new();
+        File::open(&path)
+            .and_then(|mut file| file.read_to_end(&mut text))
+            .map_err(unreadable)?;
+        Self::parse(&text, options)
+    }
+
+    /// Reads a CSV from anything that gives bytes.
+    pub fn from_reader(mut from: impl Read, options: &ReadOptions) -> Result<Self, DatasetError> {
+        let mut text = Vec::new();
+        from.read_to_end(&mut text)?;
+        Self::parse(&text, options)
+    }
+
+    /// Reads a CSV that is in memory. Bytes that are not UTF-8 are replaced, not refused.
+    pub fn parse(text: &[u8], options: &ReadOptions) -> Result<Self, DatasetError> {
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        let header = Header::read(text, options)?;
+        let is_text = text_columns(text, &header)?;
+        let cells = Cells::read(text, &header, &is_text)?;
+        cells.into_dataset(&header, options)
+    }
+}
+
+/// The first line, and which columns are used for what.
+struct Header {
+    names: Vec<String>,
+    target: usize,
+    /// Whether a column is neither predictor nor target.
+    dropped: Vec<bool>,
+}
+
+impl Header {
+    fn read(text: &[u8], options: &ReadOptions) -> Result<Self, DatasetError> {
+        let mut names: Vec<String> = Vec::new();
+        let mut first_of: HashMap<String, usize> = HashMap::new();
+        let mut record = csv::ByteRecord::new();
+        if !records(text).read_byte_record(&mut record).unwrap_or(false) {
+            return Err(DatasetError::Empty);
+        }
+        for (column, name) in record.iter().enumerate() {
+            let name = String::from_utf8_lossy(name).trim().to_owned();
+            if let Some(first) = first_of.insert(name.clone(), column) {
+                return Err(DatasetError::DuplicateHeader {
+                    at: At::cell(line_of(&record), column as u64 + 1),
+                    name,
+                    first: first as u64 + 1,
+                });
+            }
+            names.push(name);
+        }
+        let find = |name: &str, purpose| {
+            first_of.get(name.trim()).copied().ok_or_else(|| {
+                let known = names.iter().map(String::as_str);
+                DatasetError::NoSuchColumn {
+                    name: name.to_owned(),
+                    purpose,
+                    nearest: nearest(name, known).map(str::to_owned),
+                }
+            })
+        };
+        let target = find(&options.predict, "predict")?;
+        let mut dropped = vec![false; names.len()];
+        for name in &options.drop {
+            dropped[find(name, "drop")?] = true;
+        }
+        dropped[target] = false;
+        for name in options.levels.keys() {
+            find(name, "order the levels of")?;
+        }
+        Ok(Self {
+            names,
+            target,
+            dropped,
+        })
+    }
+}
+
+fn records(text: &[u8]) -> csv::Reader<&[u8]> {
+    csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(text)
+}
+
+fn line_of(record: &csv::ByteRecord) -> u64 {
+    record.position().map_or(1, csv::Position::line)
+}
+
+/// Hands every row below the header to `each`, once its number of fields is checked.
+fn rows_of(
+    text: &[u8],
+    header: &Header,
+    mut each: impl FnMut(u64, &csv::ByteRecord) -> Result<(), DatasetError>,
+) -> Result<(), DatasetError> {
+    let mut reader = records(text);
+    let mut record = csv::ByteRecord::new();
+    let mut is_header = true;
+    // Bytes in memory, any number of fields, no UTF-8 asked for: the reader has nothing left to fail on.
+    while reader.read_byte_record(&mut record).unwrap_or(false) {
+        if std::mem::take(&mut is_header) {
+            continue;
+        }
+        let (found, expected) = (record.len(), header.names.len());
+        if found != expected {
+            let column = found.min(expected) as u64 + 1;
+            return Err(DatasetError::Ragged {
+                at: At::cell(line_of(&record), column),
+                found,
+                expected,
+            });
+        }
+        each(line_of(&record), &record)?;
+    }
+    Ok(())
+}
+
+/// A cell: its text, or nothing where it is missing.
+fn present(cell: &[u8]) -> Option<&[u8]> {
+    let trimmed = cell.trim_ascii();
+    (!trimmed.is_empty() && trimmed != b"NA" && !trimmed.eq_ignore_ascii_case(b"nan"))
+        .then_some(cell)
+}
+
+fn number(cell: &[u8]) -> Option<f64> {
+    std::str::from_utf8(cell).ok()?.trim().parse().ok()
+}
+
+/// Which columns hold something that is not a number.
+fn text_columns(text: &[u8], header: &Header) -> Result<Vec<bool>, DatasetError> {
+    let mut is_text = vec![false; header.names.len()];
+    rows_of(text, header, |_, record| {
+        for (is_text, cell) in is_text.iter_mut().zip(record) {
+            if !*is_text && present(cell).is_some_and(|cell| number(cell).is_none()) {
+                *is_text = true;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(is_text)
+}
+
+/// What one column holds before it is coded.
+enum Draft {
+    Dropped,
+    Numbers(Vec<f64>),
+    Texts(Interned),
+}
+
+/// Cells of a text column as places in the list of its levels, in order of appearance.
+#[derive(Default)]
+struct Interned {
+    cells: Vec<u32>,
+    levels: Vec<String>,
+    /// The line where each level was first seen.
+    lines: Vec<u64>,
+    places: HashMap<Vec<u8>, u32>,
+}
+
+impl Interned {
+    fn push(&mut self, cell: &[u8], line: u64) {
+        let place = if let Some(&place) = self.places.get(cell) {
+            place
+        } else {
+            let place = self.levels.len() as u32;
+            self.places.insert(cell.to_vec(), place);
+            self.levels.push(String::from_utf8_lossy(cell).into_owned());
+            self.lines.push(line);
+            place
+        };
+        self.cells.push(place);
+    }
+}
+
+struct Cells(Vec<Draft>);
+
+impl Cells {
+    fn read(text: &[u8], header: &Header, is_text: &[bool]) -> Result<Self, DatasetError> {
+        let mut drafts: Vec<Draft> = (0..header.names.len())
+            .map(|column| match (header.dropped[column], is_text[column]) {
+                (true, _) => Draft::Dropped,
+                (false, true) => Draft::Texts(Interned::default()),
+                (false, false) => Draft::Numbers(Vec::new()),
+            })
+            .collect();
+        rows_of(text, header, |line, record| {
+            for (column, (draft, cell)) in drafts.iter_mut().zip(record).enumerate() {
+                let at = At::cell(line, column as u64 + 1);
+                let cell = present(cell);
+                if cell.is_none() && column == header.target {
+                    let name = header.names[column].clone();
+                    return Err(DatasetError::TargetMissing { at, name });
+                }
+                match draft {
+                    Draft::Dropped => {}
+                    Draft::Texts(texts) => {
+                        texts.push(cell.unwrap_or(MISSING_LEVEL.as_bytes()), line);
+                    }
+                    Draft::Numbers(numbers) => {
+                        let value = cell.and_then(number).unwrap_or(f64::NAN);
+                        if value.is_infinite() {
+                            return Err(DatasetError::Infinite {
+                                at,
+                                column: header.names[column].clone(),
+                                text: String::from_utf8_lossy(cell.unwrap_or_default())
+                                    .into_owned(),
+                            });
+                        }
+                        numbers.push(value);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Self(drafts))
+    }
+
+    fn into_dataset(self, header: &Header, options: &ReadOptions) -> Result<Dataset, DatasetError> {
+        let mut target = None;
+        let mut columns = Vec::new();
+        for (place, draft) in self.0.into_iter().enumerate() {
+            let name = header.names[place].clone();
+            let order = options.levels.get(&name);
+            if place == header.target {
+                target = Some(target_of(name, draft, place, options.task)?);
+                continue;
+            }
+            match draft {
+                Draft::Dropped => {}
+                Draft::Numbers(numbers) => columns.push(Column::of_numbers(name, &numbers)),
+                Draft::Texts(texts) => columns.push(factor(name, texts, place, order)?),
+            }
+        }
+        let target = target.unwrap_or(Target {
+            name: options.predict.clone(),
+            y: Vec::new(),
+            classes: Vec::new(),
+        });
+        Dataset::checked(columns, target, options.order)
+    }
+}
+
+/// Codes a text column: alphabetically with missing cells last, or in the given order.
+fn factor(
+    name: String,
+    texts: Interned,
+    place: usize,
+    order: Option<&Vec<String>>,
+) -> Result<Column, DatasetError> {
+    let (ranks, levels) = if let Some(order) = order {
+        let known: HashMap<&str, u32> = order
+            .iter()
+            .enumerate()
+            .map(|(rank, level)| (level.as_str(), rank as u32))
+            .collect();
+        let mut levels = order.clone();
+        let mut ranks = Vec::with_capacity(texts.levels.len());
+        for (level, &line) in texts.levels.iter().zip(&texts.lines) {
+            let rank = known
+                .get(level.as_str())
+                .or_else(|| known.get(level.trim()));
+            ranks.push(match rank {
+                Some(&rank) => rank,
+                None if level == MISSING_LEVEL => {
+                    levels.push(level.clone());
+                    levels.len() as u32 - 1
+                }
+                None => {
+                    return Err(DatasetError::UnknownLevel {
+                        at: At::cell(line, place as u64 + 1),
+                        nearest: nearest(level, order.iter().map(String::as_str))
+                            .map(str::to_owned),
+                        column: name,
+                        level: level.clone(),
+                    });
+                }
+            });
+        }
+        (ranks, levels)
+    } else {
+        alphabetical(&texts.levels)
+    };
+    let codes = texts.cells.iter().map(|&cell| ranks[cell as usize]);
+    Ok(Column::of_levels(name, codes.collect(), levels))
+}
+
+/// The rank of each level by name, missing last, and the levels in that order.
+fn alphabetical(levels: &[String]) -> (Vec<u32>, Vec<String>) {
+    let mut order: Vec<usize> = (0..levels.len()).collect();
+    order.sort_by_key(|&level| (levels[level] == MISSING_LEVEL, &levels[level]));
+    let mut ranks = vec![0; levels.len()];
+    for (rank, &level) in order.iter().enumerate() {
+        ranks[level] = rank as u32;
+    }
+    let sorted = order.into_iter().map(|level| levels[level].clone());
+    (ranks, sorted.collect())
+}
+
+/// The target as numbers or classes, as asked or as seen.
+fn target_of(
+    name: String,
+    draft: Draft,
+    place: usize,
+    task: Option<Task>,
+) -> Result<Target, DatasetError> {
+    match draft {
+        Draft::Texts(texts) => {
+            if task == Some(Task::Regression) {
+                let first = texts
+                    .levels
+                    .iter()
+                    .position(|level| number(level.as_bytes()).is_none())
+                    .unwrap_or(0);
+                return Err(DatasetError::TargetNotANumber {
+                    at: At::cell(texts.lines[first], place as u64 + 1),
+                    name,
+                    text: texts.levels[first].clone(),
+                });
+            }
+            let (ranks, classes) = alphabetical(&texts.levels);
+            let y = texts
+                .cells
+                .iter()
+                .map(|&cell| f64::from(ranks[cell as usize]));
+            Ok(Target {
+                name,
+                y: y.collect(),
+                classes,
+            })
+        }
+        Draft::Numbers(y) => {
+            let column = Column::of_numbers(String::new(), &y);
+            let values = column.values();
+            let looks_like_classes = values.len() <= FEW_CLASSES
+                && values.len() * ROWS_PER_CLASS <= y.len()
+                && values.iter().all(|value| value.fract() == 0.0);
+            let is_classes = task.map_or(looks_like_classes, |task| task == Task::Classification);
+            if !is_classes {
+                return Ok(Target {
+                    name,
+                    y,
+                    classes: Vec::new(),
+                });
+            }
+            Ok(Target {
+                name,
+                y: (0..y.len())
+                    .map(|row| f64::from(column.codes().get(row)))
+                    .collect(),
+                classes: values.iter().map(f64::to_string).collect(),
+            })
+        }
+        Draft::Dropped => Ok(Target {
+            name,
+            y: Vec::new(),
+            classes: Vec::new(),
+        }),
+    }
+}

@@ -1,0 +1,77 @@
+//! linfa-ensemble's random forest of linfa-trees. Predictors are drawn once a tree, not once a node, on one thread.
+
+use std::time::Instant;
+
+use linfa::DatasetBase;
+use linfa::traits::{Fit, Predict};
+use linfa_ensemble::RandomForestParams;
+use linfa_trees::DecisionTree;
+use ndarray::{Array1, Array2};
+use rand_08::SeedableRng;
+use rand_08::rngs::StdRng;
+
+use super::{Engine, EngineError, EngineKind, EngineOutcome, Fitted, Job, plain_rows};
+use crate::learner::dataset::Task;
+use crate::learner::forest::FitError;
+use crate::learner::stop::{Meter, Stop};
+
+pub(super) struct Linfa;
+
+fn failed(error: impl ToString) -> EngineError {
+    EngineError::Failed {
+        engine: EngineKind::Linfa,
+        message: error.to_string(),
+    }
+}
+
+impl Engine for Linfa {
+    fn is_stoppable(&self) -> bool {
+        false
+    }
+
+    fn run(&self, job: &Job<'_>) -> Result<EngineOutcome, EngineError> {
+        let (data, params) = (job.data, job.params);
+        if data.task() == Task::Regression {
+            return Err(EngineError::Task {
+                engine: EngineKind::Linfa,
+                task: Task::Regression,
+                why: "the trees of linfa predict classes only, their targets must be `Eq + Hash`",
+            });
+        }
+        let mtry = params
+            .check_for(data.predictors())
+            .map_err(FitError::Params)?;
+        let rows = |rows: &[u32]| {
+            let flat = plain_rows(EngineKind::Linfa, data, rows)?.concat();
+            Array2::from_shape_vec((rows.len(), data.predictors()), flat).map_err(failed)
+        };
+        let (train, test) = (rows(&job.split.train)?, rows(&job.split.test)?);
+        let y = data.target().y();
+        let targets = job.split.train.iter().map(|&row| y[row as usize] as usize);
+        let train = DatasetBase::new(train, Array1::from_iter(targets));
+        // linfa splits nodes of at least this weight, ranger those above min_node_size.
+        let min_split = params.min_node_size(data.task()).saturating_add(1);
+        let trees = DecisionTree::<f64, usize>::params().min_weight_split(min_split as f32);
+        let never = Stop::new();
+        let meter = Meter::new(&never, None);
+        let watch = meter.watch();
+        let forest = RandomForestParams::new_fixed_rng(trees, StdRng::seed_from_u64(params.seed))
+            .ensemble_size(params.trees)
+            .bootstrap_proportion(params.sample_fraction)
+            .feature_proportion(mtry as f64 / data.predictors() as f64)
+            .fit(&train)
+            .map_err(failed)?;
+        drop(watch);
+        let consumed = meter.consumed();
+        let started = Instant::now();
+        let predicted: Array1<usize> = forest.predict(&test);
+        Ok(EngineOutcome::Done(Fitted {
+            predicted: predicted.iter().map(|&class| class as f64).collect(),
+            consumed,
+            predict_seconds: started.elapsed().as_secs_f64(),
+            leaves: None,
+            importance: None,
+            out_of_bag_error: None,
+        }))
+    }
+}

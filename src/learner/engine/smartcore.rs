@@ -1,0 +1,99 @@
+//! smartcore's random forests. They draw as many rows as there are, whatever `sample_fraction` says, on one thread.
+
+use std::time::Instant;
+
+use smartcore::ensemble::random_forest_classifier::{
+    RandomForestClassifier, RandomForestClassifierParameters,
+};
+use smartcore::ensemble::random_forest_regressor::{
+    RandomForestRegressor, RandomForestRegressorParameters,
+};
+use smartcore::linalg::basic::matrix::DenseMatrix;
+
+use super::{Engine, EngineError, EngineKind, EngineOutcome, Fitted, Job, plain_rows};
+use crate::learner::dataset::Task;
+use crate::learner::forest::FitError;
+use crate::learner::stop::{Meter, Stop};
+
+pub(super) struct Smartcore;
+
+fn failed(error: impl ToString) -> EngineError {
+    EngineError::Failed {
+        engine: EngineKind::Smartcore,
+        message: error.to_string(),
+    }
+}
+
+impl Engine for Smartcore {
+    fn is_stoppable(&self) -> bool {
+        false
+    }
+
+    fn run(&self, job: &Job<'_>) -> Result<EngineOutcome, EngineError> {
+        let (data, params) = (job.data, job.params);
+        let mtry = params
+            .check_for(data.predictors())
+            .map_err(FitError::Params)?;
+        let rows = |rows| {
+            let rows = plain_rows(EngineKind::Smartcore, data, rows)?;
+            DenseMatrix::from_2d_vec(&rows).map_err(failed)
+        };
+        let (train, test) = (rows(&job.split.train)?, rows(&job.split.test)?);
+        let y = data.target().y();
+        let targets = job.split.train.iter().map(|&row| y[row as usize]);
+        // smartcore splits nodes of at least this size, ranger those above min_node_size.
+        let min_samples_split = params.min_node_size(data.task()).saturating_add(1);
+        let never = Stop::new();
+        let meter = Meter::new(&never, None);
+        let watch = meter.watch();
+        let fitted = |predict: &dyn Fn() -> Result<Vec<f64>, EngineError>| {
+            let consumed = meter.consumed();
+            let started = Instant::now();
+            Ok(EngineOutcome::Done(Fitted {
+                predicted: predict()?,
+                consumed,
+                predict_seconds: started.elapsed().as_secs_f64(),
+                leaves: None,
+                importance: None,
+                out_of_bag_error: None,
+            }))
+        };
+        match data.task() {
+            Task::Regression => {
+                let parameters = RandomForestRegressorParameters {
+                    max_depth: None,
+                    min_samples_leaf: 1,
+                    min_samples_split,
+                    n_trees: params.trees,
+                    m: Some(mtry),
+                    keep_samples: false,
+                    seed: params.seed,
+                };
+                let targets: Vec<f64> = targets.collect();
+                let forest =
+                    RandomForestRegressor::fit(&train, &targets, parameters).map_err(failed)?;
+                drop(watch);
+                fitted(&|| forest.predict(&test).map_err(failed))
+            }
+            Task::Classification => {
+                let parameters = RandomForestClassifierParameters {
+                    n_trees: u16::try_from(params.trees)
+                        .map_err(|_| failed("at most 65535 trees"))?,
+                    m: Some(mtry),
+                    min_samples_leaf: 1,
+                    min_samples_split,
+                    seed: params.seed,
+                    ..RandomForestClassifierParameters::default()
+                };
+                let targets: Vec<u32> = targets.map(|class| class as u32).collect();
+                let forest =
+                    RandomForestClassifier::fit(&train, &targets, parameters).map_err(failed)?;
+                drop(watch);
+                fitted(&|| {
+                    let classes: Vec<u32> = forest.predict(&test).map_err(failed)?;
+                    Ok(classes.into_iter().map(f64::from).collect())
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! When a fit ends early: a flag that anyone may raise, and an allowance of time or work.
+//!
+//! This is the only place of the learner that looks at a clock. A fit looks at the flag at every node, and at the clock
+//! after every stretch of counted work, so that looking costs nothing that can be measured.
+
+use clap::ValueEnum;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+/// A flag that ends a fit, from any thread. Once raised it stays up.
+#[derive(Debug, Default)]
+pub struct Stop(AtomicBool);
+
+impl Stop {
+    /// A flag that is down.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends the fits that look at this flag.
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was raised.
+    pub fn is_raised(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What an allowance is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Resource {
+    /// Seconds on the clock.
+    Wall,
+    /// Seconds of CPU time, summed over the fitting threads.
+    Cpu,
+    /// Rows times predictors looked at: the same on every machine and for any number of threads.
+    Work,
+}
+
+impl Resource {
+    /// Its name in scenarios, on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Wall => "wall",
+            Self::Cpu => "cpu",
+            Self::Work => "work",
+        }
+    }
+}
+
+/// How much of a resource a fit may use: seconds, or units of work.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Allowance {
+    /// Of what.
+    pub resource: Resource,
+    /// How much.
+    pub amount: f64,
+}
+
+/// What a fit used, whether it was done or stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Consumed {
+    /// Time on the clock.
+    pub wall: Duration,
+    /// CPU time of the fitting threads.
+    pub cpu: Duration,
+    /// Rows times predictors looked at.
+    pub work: u64,
+}
+
+impl Consumed {
+    /// The amount of one resource, in the unit of an [`Allowance`].
+    pub fn of(&self, resource: Resource) -> f64 {
+        match resource {
+            Resource::Wall => self.wall.as_secs_f64(),
+            Resource::Cpu => self.cpu.as_secs_f64(),
+            Resource::Work => self.work as f64,
+        }
+    }
+}
+
+/// The fit was stopped; there is no forest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stopped;
+
+/// Work between two looks at the wall clock: about 50 us.
+const WALL_STRIDE: u64 = 8 * 1024;
+/// Work between two looks at the thread's CPU clock, which is a system call: about 200 us.
+const CPU_STRIDE: u64 = 48 * 1024;
+
+/// What all threads of one fit have used so far, and whether it is too much.
+pub(super) struct Meter<'a> {
+    stop: &'a Stop,
+    allowance: Option<Allowance>,
+    stride: u64,
+    started: Instant,
+    /// Raised by the first thread that sees the end, for the others.
+    ended: AtomicBool,
+    cpu_nanos: AtomicU64,
+    work: AtomicU64,
+}
+
+impl<'a> Meter<'a> {
+    pub(super) fn new(stop: &'a Stop, allowance: Option<Allowance>) -> Self {
+        let stride = match allowance {
+            Some(Allowance {
+                resource: Resource::Wall,
+                ..
+            }) => WALL_STRIDE,
+            Some(Allowance {
+                resource: Resource::Work,
+                ..
+            }) => 0,
+            _ => CPU_STRIDE,
+        };
+        Self {
+            stop,
+            allowance,
+            stride,
+            started: Instant::now(),
+            ended: AtomicBool::new(false),
+            cpu_nanos: AtomicU64::new(0),
+            work: AtomicU64::new(0),
+        }
+    }
+
+    /// The view of one fitting thread; to be made on that thread.
+    pub(super) fn watch(&'a self) -> Watch<'a> {
+        Watch {
+            meter: self,
+            pending: 0,
+            cpu_seen: thread_cpu_nanos(),
+        }
+    }
+
+    pub(super) fn consumed(&self) -> Consumed {
+        Consumed {
+            wall: self.started.elapsed(),
+            cpu: Duration::from_nanos(self.cpu_nanos.load(Ordering::Relaxed)),
+            work: self.work.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// One thread's account; what it used is handed in when it is dropped.
+pub(super) struct Watch<'a> {
+    meter: &'a Meter<'a>,
+    pending: u64,
+    cpu_seen: u64,
+}
+
+impl Watch<'_> {
+    /// Books work about to be done, and says whether to stop.
+    #[inline]
+    pub(super) fn spend(&mut self, work: u64) -> Result<(), Stopped> {
+        self.pending += work;
+        if self.meter.stop.is_raised() {
+            return Err(Stopped);
+        }
+        if self.pending > self.meter.stride {
+            self.look()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Looks at the clock that counts.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn look(&mut self) -> Result<(), Stopped> {
+        if self.meter.ended.load(Ordering::Relaxed) {
+            return Err(Stopped);
+        }
+        let work = self.book_work();
+        let Some(allowance) = self.meter.allowance else {
+            return Ok(());
+        };
+        let used = match allowance.resource {
+            Resource::Wall => self.meter.started.elapsed().as_secs_f64(),
+            Resource::Cpu => self.book_cpu() as f64 / 1e9,
+            Resource::Work => work as f64,
+        };
+        if used > allowance.amount {
+            self.meter.ended.store(true, Ordering::Relaxed);
+            Err(Stopped)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn book_work(&mut self) -> u64 {
+        let pending = std::mem::take(&mut self.pending);
+        self.meter.work.fetch_add(pending, Ordering::Relaxed) + pending
+    }
+
+    fn book_cpu(&mut self) -> u64 {
+        let now = thread_cpu_nanos();
+        let used = now.saturating_sub(self.cpu_seen);
+        self.cpu_seen = now;
+        self.meter.cpu_nanos.fetch_add(used, Ordering::Relaxed) + used
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.book_work();
+        self.book_cpu();
+    }
+}
+
+/// CPU time of the calling thread so far.
+fn thread_cpu_nanos() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
