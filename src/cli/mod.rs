@@ -3,8 +3,8 @@
 mod check;
 mod exit_code;
 mod failure;
-mod init;
 mod forest;
+mod init;
 mod study;
 
 pub use exit_code::Exit;

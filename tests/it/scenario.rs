@@ -234,33 +234,7 @@ fn validate(schema: &Value, value: &Value, at: &str, complaints: &mut Vec<String
         }
     }
     if let Some(map) = value.as_object() {
-        if let Some(least) = schema.get("minProperties").and_then(Value::as_u64)
-            && (map.len() as u64) < least
-        {
-            complaints.push(format!("{at}: empty"));
-        }
-        for key in schema
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
-            if !map.contains_key(key.as_str().unwrap()) {
-                complaints.push(format!("{at}: lacks {key}"));
-            }
-        }
-        for (key, inner) in map {
-            let known = schema.get("properties").and_then(|known| known.get(key));
-            let others = schema.get("additionalProperties");
-            match (known, others) {
-                (Some(known), _) => validate(known, inner, &format!("{at}/{key}"), complaints),
-                (None, Some(Value::Bool(false))) => {
-                    complaints.push(format!("{at}: unknown key {key}"))
-                }
-                (None, Some(others)) => validate(others, inner, &format!("{at}/{key}"), complaints),
-                (None, None) => {}
-            }
-        }
+        validate_object(schema, map, at, complaints);
     }
     if let Some(ways) = schema.get("anyOf").and_then(Value::as_array) {
         let mut all = vec![];
@@ -273,6 +247,41 @@ fn validate(schema: &Value, value: &Value, at: &str, complaints: &mut Vec<String
         });
         if !fits {
             complaints.push(format!("{at}: none of the ways: {}", all.join("; ")));
+        }
+    }
+}
+
+fn validate_object(
+    schema: &Value,
+    map: &serde_json::Map<String, Value>,
+    at: &str,
+    complaints: &mut Vec<String>,
+) {
+    if let Some(least) = schema.get("minProperties").and_then(Value::as_u64)
+        && (map.len() as u64) < least
+    {
+        complaints.push(format!("{at}: empty"));
+    }
+    for key in schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        if !map.contains_key(key.as_str().unwrap()) {
+            complaints.push(format!("{at}: lacks {key}"));
+        }
+    }
+    for (key, inner) in map {
+        let known = schema.get("properties").and_then(|known| known.get(key));
+        let others = schema.get("additionalProperties");
+        match (known, others) {
+            (Some(known), _) => validate(known, inner, &format!("{at}/{key}"), complaints),
+            (None, Some(Value::Bool(false))) => {
+                complaints.push(format!("{at}: unknown key {key}"));
+            }
+            (None, Some(others)) => validate(others, inner, &format!("{at}/{key}"), complaints),
+            (None, None) => {}
         }
     }
 }
