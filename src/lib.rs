@@ -6,6 +6,7 @@
 
 pub mod cli;
 pub mod learner;
+pub mod limit;
 pub mod policy;
 pub mod round;
 pub mod scenario;

@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::{Exit, Failure};
 use crate::learner::engine::{EngineError, EngineKind, EngineOutcome, Job};
 use crate::learner::{
-    Allowance, Dataset, Importance, LevelOrder, Normalise, Params, Quality, ReadOptions, Resource,
-    Simd, Split, Stop, Task,
+    Allowance, Dataset, DatasetError, Importance, LevelOrder, Normalise, Params, Quality,
+    ReadOptions, Resource, Simd, Split, Stop, Task,
 };
 use crate::quantity;
 
@@ -270,8 +270,11 @@ fn read(args: &ForestArgs) -> Result<Dataset, Failure> {
         task: args.task,
     };
     Dataset::read(&args.data, &options).map_err(|error| {
-        let at = args.data.display();
-        Failure::usage(format!("{at}: {error}")).hint(error.hint())
+        let message = match &error {
+            DatasetError::Unreadable { .. } => error.to_string(),
+            _ => format!("{}: {error}", args.data.display()),
+        };
+        Failure::usage(message).hint(error.hint())
     })
 }
 

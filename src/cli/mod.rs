@@ -1,10 +1,15 @@
 //! The command line: one file per subcommand, exit codes in one list, errors printed in one place.
 
 mod check;
+mod exec;
+mod exit_code;
 mod exit_code;
 mod failure;
+mod failure;
+mod forest;
 mod forest;
 mod init;
+mod scenario_file;
 mod study;
 
 pub use exit_code::Exit;
@@ -15,6 +20,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use crate::limit;
 
 /// Tune an algorithm and its time limit together.
 #[derive(Debug, Parser)]
@@ -30,16 +37,33 @@ enum Command {
     Init(init::Init),
     Study(study::StudyArgs),
     Forest(forest::ForestArgs),
+    Check(check::Check),
+    Exec(exec::Exec),
 }
 
 /// Runs the command line of this process and gives its exit status.
 pub fn main() -> ExitCode {
-    run(std::env::args_os())
+    let args: Vec<OsString> = std::env::args_os().collect();
+    run(&args)
 }
 
-fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+fn run(args: &[OsString]) -> ExitCode {
+    // Both are started as often as the commands they run, so they do not wait for clap.
+    let (first, rest) = (args.get(1), args.get(2..).unwrap_or_default());
+    if first.is_some_and(|first| first == limit::SUPERVISE) {
+        return limit::supervise(rest).into();
+    }
+    let is_exec = first.is_some_and(|first| first == "exec");
+    if is_exec && let Some(status) = exec::quickly(rest) {
+        return status.into();
+    }
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
+        // `exec` keeps the low numbers for the command's own status.
+        Err(error) if is_exec && error.use_stderr() => {
+            usage(&error);
+            return Exit::Status(125).into();
+        }
         Err(error) => return usage(&error),
     };
     match dispatch(cli.command) {
@@ -57,6 +81,8 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Init(init) => init.run(),
         Command::Study(args) => study::run(args),
         Command::Forest(args) => forest::run(args),
+        Command::Check(check) => check.run(),
+        Command::Exec(exec) => Ok(Exit::Status(exec::run(&exec))),
     }
 }
 

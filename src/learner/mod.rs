@@ -5,6 +5,7 @@
 
 mod dataset;
 pub mod engine;
+mod estimator;
 mod evaluate;
 mod fixed;
 mod forest;
@@ -18,11 +19,14 @@ mod predict;
 mod sample;
 mod split;
 mod stop;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 pub use dataset::{
     At, Codes, Column, Dataset, DatasetError, LevelOrder, ReadOptions, Target, Task,
 };
+pub use estimator::{EstimatorError, FittedForest, ForestParams, ForestTarget, ValidForestParams};
 pub use evaluate::{Evaluation, Normalise, Quality};
 pub use forest::{FitError, FitOutcome, Forest, fit_until};
 pub use params::{Importance, Params, ParamsError, Simd};

@@ -5,7 +5,10 @@
 )]
 
 mod check;
+mod exec;
+mod forest;
 mod init;
+mod limit;
 mod scenario;
 mod study;
 mod usage;

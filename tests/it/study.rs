@@ -353,6 +353,204 @@ fn a_folder_that_cannot_be_written_is_told_before_the_work() {
     assert!(String::from_utf8_lossy(&assert.get_output().stderr).contains("cannot write"));
 }
 
+/// The means of one key over a study's entries, in their order.
+fn means(args: &[&str], key: &str) -> Vec<f64> {
+    let json: Value =
+        serde_json::from_str(&stdout(&[args, &["--format", "json"]].concat())).unwrap();
+    let entries = json.as_array().unwrap();
+    entries
+        .iter()
+        .map(|entry| entry[key]["mean"].as_f64().unwrap())
+        .collect()
+}
+
+/// The paper prints .4462, .4122 and .4282; an independent implementation found .4463, .4120 and .4279 for the gain-only width,
+/// and .4350, .4026 and .4175 with both terms. Six repetitions have a standard error of .0008.
+#[test]
+fn the_papers_share_of_censored_rounds_is_reproduced() {
+    let args = [
+        "paper",
+        "--problem",
+        "indep",
+        "--grid",
+        "recovered,m1,m2",
+        "--policy",
+        "rcucb",
+        "--policy",
+        "rcucb:width=printed",
+        "--repetitions",
+        "6",
+    ];
+    let known = [0.4463, 0.4350, 0.4120, 0.4026, 0.4279, 0.4175];
+    for (share, expected) in means(&args, "censored").into_iter().zip(known) {
+        assert!(
+            (share - expected).abs() < 0.004,
+            "{share} is not {expected}"
+        );
+    }
+}
+
+/// At a tenth of the paper's rounds, where the gap is smaller than later but already wide.
+#[test]
+fn joint_ts_has_a_fraction_of_printed_rcucbs_regret() {
+    let args = [
+        "paper",
+        "--problem",
+        "poscorr,indep,large20,lowcens",
+        "--policy",
+        "joint-ts",
+        "--policy",
+        "rcucb:width=printed",
+        "--repetitions",
+        "2",
+        "--rounds",
+        "10000",
+    ];
+    for pair in means(&args, "regret").chunks(2) {
+        assert!(
+            3.0 * pair[0] < pair[1],
+            "joint-ts {}, rcucb {}",
+            pair[0],
+            pair[1]
+        );
+    }
+}
+
+/// Writes a scenario, with the matrix some of them replay, and gives its path.
+fn scenario(folder: &tempfile::TempDir, text: &str) -> String {
+    let matrix = "instance, a, b, c\none, 1, 2, 9\ntwo, 2, 3000, 3\nthree, 1, failed, 4";
+    fs::write(folder.path().join("runtimes.csv"), matrix).unwrap();
+    let path = folder.path().join("scenario.yaml");
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+const RECORDED: &str = "\
+name: replay
+target: {recorded: {consumption: runtimes.csv, cutoff: 10s, unsolved: 3000}}
+limits: {grid: [1s, 2s, 5s, 10s]}
+price: {cost: x, penalty: 10 * x}
+policy: [rcucb, {joint-ts: {}}]
+budget: {rounds: 200}
+seed: 4
+";
+
+#[test]
+fn a_scenario_with_recorded_runs_is_studied_as_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = scenario(&folder, RECORDED);
+    let args = [&file, "--repetitions", "3", "--format", "json"];
+    let json: Value = serde_json::from_str(&stdout(&args)).unwrap();
+    let policies: Vec<&str> = json
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["policy"].as_str().unwrap())
+        .collect();
+    assert_eq!(policies, ["rcucb", "joint-ts"]);
+    let first = &json[0];
+    assert_eq!(first["problem"], "replay");
+    assert_eq!(first["rounds"], 200);
+    assert_eq!([&first["arms"], &first["limits"]], [&json!(3), &json!(4)]);
+    // Arm a at 2 s: rewards 1 - 0.1, 1 - 0.2, 1 - 0.1 with the unit 10 s.
+    assert_eq!(first["best"]["arm"], 1);
+    assert_eq!(first["best"]["limit"], 2.0);
+    assert!((first["best"]["gain"].as_f64().unwrap() - 2.6 / 3.0).abs() < 1e-12);
+    assert_eq!(first["best"]["censored"], 0.0);
+    let same = stdout(&[
+        &file,
+        "--repetitions",
+        "3",
+        "--format",
+        "json",
+        "--seed",
+        "4",
+        "--threads",
+        "1",
+    ]);
+    assert_eq!(
+        json,
+        serde_json::from_str::<Value>(&same).unwrap(),
+        "the scenario's seed is 4"
+    );
+}
+
+#[test]
+fn a_synthetic_scenario_is_the_papers_problem() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = scenario(
+        &folder,
+        "target: {synthetic: {problem: indep, grid: m1}}\npolicy: ts\nseed: 1\n",
+    );
+    let from = |what: &[&str]| {
+        let rest = [
+            "--rounds",
+            "400",
+            "--repetitions",
+            "3",
+            "--format",
+            "json",
+            "--policy",
+            "ts",
+        ];
+        let json: Value = serde_json::from_str(&stdout(&[what, &rest[..]].concat())).unwrap();
+        json[0].clone()
+    };
+    let (ours, papers) = (
+        from(&[&file]),
+        from(&["paper", "--problem", "indep", "--grid", "m1"]),
+    );
+    for key in [
+        "grid",
+        "best",
+        "regret",
+        "censored",
+        "simple_regret",
+        "curve",
+        "parameters",
+    ] {
+        assert_eq!(ours[key], papers[key], "{key}");
+    }
+    assert_eq!(ours["problem"], "scenario", "named after its file");
+}
+
+#[test]
+fn scenarios_that_cannot_be_studied_are_refused_with_a_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = scenario(
+        &folder,
+        "target: {command: [\"true\"]}\narms: {list: [{a: 1}]}\nlimits: {max: 1s, grid: 3}\nbudget: {rounds: 3}\n",
+    );
+    let refused = refusal(&[&command]);
+    assert!(
+        refused.contains("the target is `command`") && refused.contains("captime record"),
+        "{refused}"
+    );
+    let beyond = scenario(&folder, &RECORDED.replace("10s]", "20s]"));
+    assert!(refusal(&[&beyond]).contains("beyond the cutoff 10"));
+    let broken = scenario(&folder, &RECORDED.replace("recorded:", "recorde:"));
+    assert!(refusal(&[&broken]).contains("recorded"));
+    assert!(refusal(&["no-such-file.yaml"]).contains("no-such-file.yaml"));
+    let fine = scenario(&folder, RECORDED);
+    assert!(refusal(&[&fine, "--problem", "indep"]).contains("`--problem` goes with `paper`"));
+}
+
+#[test]
+fn a_bad_cell_is_named_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = scenario(&folder, RECORDED);
+    fs::write(
+        folder.path().join("runtimes.csv"),
+        "instance,a,b\none,1,2\ntwo,fast,3\n",
+    )
+    .unwrap();
+    let refused = refusal(&[&file]);
+    assert!(
+        refused.contains("runtimes.csv:3: column 2 is `fast`"),
+        "{refused}"
+    );
+}
+
 /// Every tag is closed in its order, attributes are quoted, and no bare `&` or `<` stands in text.
 fn assert_well_formed(svg: &str) {
     let mut open: Vec<&str> = vec![];

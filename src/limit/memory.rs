@@ -1,0 +1,259 @@
+//! Memory limits: by the v2 controller, by a v1 group per slot, or by looking from time to time.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::cgroup::{Home, Leaf, keyed, open_file, read_file, write_file};
+use super::error::LimitError;
+use super::sys::{Watched, changed, readable};
+
+/// How the memory limit of a slot is kept.
+pub(super) trait Memory: std::fmt::Debug {
+    /// Gets ready for one run in `leaf`.
+    fn arm(&mut self, leaf: Option<&Leaf>, limit: Option<u64>) -> Result<(), LimitError>;
+    /// What to wait for to learn at once that the limit was hit.
+    fn event(&self) -> Option<Watched>;
+    /// Whether the kernel has ended a process of this run for its memory.
+    fn was_hit(&mut self) -> bool;
+    /// Most memory the run had, if the kernel kept count.
+    fn peak(&self) -> Option<u64>;
+    /// Whether limit and peak are the kernel's own, to the page.
+    fn is_exact(&self) -> bool;
+}
+
+/// Nobody counts for us: the run's loop looks at the processes from time to time.
+#[derive(Debug)]
+pub(super) struct Sampled;
+
+impl Memory for Sampled {
+    fn arm(&mut self, _: Option<&Leaf>, _: Option<u64>) -> Result<(), LimitError> {
+        Ok(())
+    }
+
+    fn event(&self) -> Option<Watched> {
+        None
+    }
+
+    fn was_hit(&mut self) -> bool {
+        false
+    }
+
+    fn peak(&self) -> Option<u64> {
+        None
+    }
+
+    fn is_exact(&self) -> bool {
+        false
+    }
+}
+
+/// The memory controller of cgroup2: limit, group kill and peak of each run's own leaf.
+#[derive(Debug, Default)]
+pub(super) struct Unified {
+    events: Option<OwnedFd>,
+    peak: Option<OwnedFd>,
+}
+
+impl Unified {
+    /// Lets leaves below `home` have the controller.
+    pub(super) fn enable(home: &Home) -> io::Result<Self> {
+        write_file(home.folder(), "cgroup.subtree_control", "+memory")?;
+        Ok(Self::default())
+    }
+}
+
+fn number(file: &OwnedFd) -> Option<u64> {
+    let mut buffer = [0; 32];
+    let count = rustix::io::pread(file, &mut buffer, 0).ok()?;
+    str::from_utf8(&buffer[..count]).ok()?.trim().parse().ok()
+}
+
+impl Memory for Unified {
+    fn arm(&mut self, leaf: Option<&Leaf>, limit: Option<u64>) -> Result<(), LimitError> {
+        let Some(leaf) = leaf else { return Ok(()) };
+        let folder = leaf.folder();
+        self.events = open_file(folder, "memory.events", OFlags::RDONLY).ok();
+        // Since Linux 5.19; without it the peak is a lower bound and said to be one.
+        self.peak = open_file(folder, "memory.peak", OFlags::RDONLY).ok();
+        let Some(bytes) = limit else { return Ok(()) };
+        write_file(folder, "memory.max", &bytes.to_string()).map_err(|error| {
+            LimitError::Memory {
+                bytes,
+                errno: error.into(),
+            }
+        })?;
+        // Without swap there is no such file; with it, a limit that only pushes pages out would be none.
+        let _ = write_file(folder, "memory.swap.max", "0");
+        let _ = write_file(folder, "memory.oom.group", "1");
+        Ok(())
+    }
+
+    fn event(&self) -> Option<Watched> {
+        self.events.as_ref().map(|events| changed(events.as_fd()))
+    }
+
+    fn was_hit(&mut self) -> bool {
+        let Some(events) = &self.events else {
+            return false;
+        };
+        let mut buffer = [0; 512];
+        let count = rustix::io::pread(events, &mut buffer, 0).unwrap_or(0);
+        let text = String::from_utf8_lossy(&buffer[..count]);
+        keyed(&text, "oom_kill").is_some_and(|count| count > 0)
+    }
+
+    fn peak(&self) -> Option<u64> {
+        self.peak.as_ref().and_then(number)
+    }
+
+    fn is_exact(&self) -> bool {
+        self.peak.is_some()
+    }
+}
+
+/// A v1 memory group for one slot, on machines where the controller is still there.
+///
+/// v1 knows no birth in another group and moving a process costs 10 ms and more, so the *thread* that starts the commands
+/// lives in the group: children are born where the thread is. The supervisor's own memory is charged where its first
+/// thread is, outside, so it neither counts nor can be chosen by the kernel's out-of-memory killer.
+#[derive(Debug)]
+pub(super) struct Legacy {
+    folder: OwnedFd,
+    event: OwnedFd,
+    /// Out-of-memory kills before this run.
+    before: u64,
+    /// Whether swap is accounted too.
+    counts_swap: bool,
+    is_limited: bool,
+}
+
+/// What is left of earlier runs in a slot's group (page cache, mostly) that would blur the next peak.
+const BLUR: u64 = 1 << 20;
+
+impl Legacy {
+    /// Makes a group below `base` and moves the calling thread into it; gives its path for [`remove`].
+    pub(super) fn enter(base: &Path) -> io::Result<(Self, PathBuf)> {
+        super::cgroup::sweep_legacy(base);
+        let path = super::cgroup::fresh_name(base);
+        rustix::fs::mkdir(&path, Mode::from_raw_mode(0o755))?;
+        Self::enter_made(&path)
+            .map(|entered| (entered, path.clone()))
+            .inspect_err(|_| remove(&path))
+    }
+
+    fn enter_made(path: &Path) -> io::Result<Self> {
+        let folder = rustix::fs::open(
+            path,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        super::cgroup::lock(folder.as_fd())?;
+        let event = rustix::event::eventfd(
+            0,
+            rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK,
+        )?;
+        let control = open_file(folder.as_fd(), "memory.oom_control", OFlags::RDONLY)?;
+        let wish = format!("{} {}", event.as_raw_fd(), control.as_raw_fd());
+        write_file(folder.as_fd(), "cgroup.event_control", &wish)?;
+        let counts_swap = write_file(folder.as_fd(), "memory.memsw.limit_in_bytes", "-1").is_ok();
+        write_file(folder.as_fd(), "tasks", "0")?;
+        Ok(Self {
+            folder,
+            event,
+            before: 0,
+            counts_swap,
+            is_limited: false,
+        })
+    }
+
+    fn kills(&self) -> u64 {
+        read_file(self.folder.as_fd(), "memory.oom_control")
+            .ok()
+            .and_then(|text| keyed(&text, "oom_kill"))
+            .unwrap_or(0)
+    }
+
+    fn write(&self, file: &str, text: &str) -> io::Result<()> {
+        write_file(self.folder.as_fd(), file, text)
+    }
+
+    fn value(&self, file: &str) -> Option<u64> {
+        read_file(self.folder.as_fd(), file)
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    }
+
+    fn set_limit(&mut self, limit: Option<u64>) -> io::Result<()> {
+        if self.is_limited {
+            if self.counts_swap {
+                self.write("memory.memsw.limit_in_bytes", "-1")?;
+            }
+            self.write("memory.limit_in_bytes", "-1")?;
+            self.is_limited = false;
+        }
+        if let Some(bytes) = limit {
+            let bytes = bytes.to_string();
+            self.is_limited = true;
+            self.write("memory.limit_in_bytes", &bytes)?;
+            if self.counts_swap {
+                self.write("memory.memsw.limit_in_bytes", &bytes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Memory for Legacy {
+    fn arm(&mut self, _: Option<&Leaf>, limit: Option<u64>) -> Result<(), LimitError> {
+        if self
+            .value("memory.usage_in_bytes")
+            .is_some_and(|usage| usage > BLUR)
+        {
+            let _ = self.write("memory.force_empty", "0");
+        }
+        self.set_limit(limit).map_err(|error| LimitError::Memory {
+            bytes: limit.unwrap_or(u64::MAX),
+            errno: error.into(),
+        })?;
+        let _ = self.write("memory.max_usage_in_bytes", "0");
+        let mut old = [0; 8];
+        let _ = rustix::io::read(&self.event, &mut old);
+        self.before = self.kills();
+        Ok(())
+    }
+
+    fn event(&self) -> Option<Watched> {
+        Some(readable(self.event.as_fd()))
+    }
+
+    fn was_hit(&mut self) -> bool {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.event, &mut count);
+        self.kills() > self.before
+    }
+
+    fn peak(&self) -> Option<u64> {
+        self.value("memory.max_usage_in_bytes")
+    }
+
+    fn is_exact(&self) -> bool {
+        true
+    }
+}
+
+/// Removes a v1 group once the thread that lived in it has ended (the kernel takes a moment to notice).
+pub(super) fn remove(path: &Path) {
+    for _ in 0..200 {
+        match std::fs::remove_dir(path) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                std::thread::sleep(std::time::Duration::from_micros(250));
+            }
+            _ => return,
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! From a [`Launch`] to a running process.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+use super::capture::Stream;
+use super::error::LimitError;
+use super::launch::{Input, Launch, Limits, Output};
+use super::sys::{self, Page, Plan, PlanParts, SpawnFailure, Spawned, Step};
+
+/// Where programs are looked for without `PATH`, as `execvp` does.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// A started command and our ends of its output.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub child: Spawned,
+    pub stdout: Option<Stream>,
+    pub stderr: Option<Stream>,
+}
+
+/// What a slot lends to every start.
+#[derive(Debug)]
+pub(super) struct Lent<'a> {
+    /// The group to be born in.
+    pub group: Option<BorrowedFd<'a>>,
+    pub page: &'a Page,
+    /// Our own stdin, for commands that inherit it.
+    pub stdin: BorrowedFd<'a>,
+    pub timer_slack: u64,
+}
+
+/// Starts the command; returns once it has been executed.
+pub(super) fn start(
+    launch: &Launch,
+    limits: &Limits,
+    lent: &Lent<'_>,
+) -> Result<Started, LimitError> {
+    let program = launch.command.first().ok_or(LimitError::NoCommand)?;
+    let environment = environment(&launch.env);
+    let opened = open_input(&launch.input)?;
+    let stdin = opened.as_ref().map_or(lent.stdin, AsFd::as_fd);
+    let stdout = output(launch.output)?;
+    let stderr = output(launch.output)?;
+    let (own_stdout, own_stderr) = (io::stdout(), io::stderr());
+    let mut plan = Plan::new(PlanParts {
+        candidates: candidates(program, &environment)?,
+        arguments: texts("an argument", launch.command.iter().cloned())?,
+        environment: texts("a variable", environment.into_iter().map(joined))?,
+        descriptors: [
+            stdin,
+            stdout
+                .as_ref()
+                .map_or(own_stdout.as_fd(), |(_, end)| end.as_fd()),
+            stderr
+                .as_ref()
+                .map_or(own_stderr.as_fd(), |(_, end)| end.as_fd()),
+        ],
+        directory: launch
+            .directory
+            .as_ref()
+            .map(|directory| text("the directory", directory.clone().into_os_string()))
+            .transpose()?,
+        cpus: limits.cpus.clone(),
+        timer_slack: lent.timer_slack,
+    });
+    let child = sys::spawn(&mut plan, lent.group, lent.page)
+        .map_err(|failure| explain(failure, launch, limits))?;
+    Ok(Started {
+        child,
+        stdout: stdout.map(|(stream, _)| stream),
+        stderr: stderr.map(|(stream, _)| stream),
+    })
+}
+
+fn explain(failure: SpawnFailure, launch: &Launch, limits: &Limits) -> LimitError {
+    let command = launch
+        .command
+        .first()
+        .map(|program| program.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    match failure {
+        SpawnFailure::Clone(errno) => LimitError::Spawn {
+            command,
+            errno: errno.into(),
+            memory: limits.memory,
+        },
+        SpawnFailure::Child(Step::Exec, errno) => LimitError::Exec {
+            command,
+            errno: errno.into(),
+        },
+        SpawnFailure::Child(Step::Directory, errno) => LimitError::Directory {
+            directory: launch
+                .directory
+                .as_deref()
+                .map(|directory| directory.display().to_string())
+                .unwrap_or_default(),
+            errno: errno.into(),
+        },
+        SpawnFailure::Child(Step::Cpus, errno) => LimitError::Cpus {
+            cpus: limits.cpus.clone().unwrap_or_default(),
+            errno: errno.into(),
+        },
+        SpawnFailure::Child(Step::Descriptors, errno) => {
+            LimitError::system("give the command its input and output", errno)
+        }
+        SpawnFailure::Child(Step::Session, errno) => {
+            LimitError::system("give the command its own session", errno)
+        }
+    }
+}
+
+/// Our environment with these variables on top.
+fn environment(set: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    let mut all: Vec<_> = std::env::vars_os()
+        .filter(|(name, _)| set.iter().all(|(other, _)| other != name))
+        .collect();
+    for (at, (name, value)) in set.iter().enumerate() {
+        // Of a variable given twice the last counts.
+        if set[at + 1..].iter().all(|(later, _)| later != name) {
+            all.push((name.clone(), value.clone()));
+        }
+    }
+    all
+}
+
+fn joined((name, value): (OsString, OsString)) -> OsString {
+    let mut text = name;
+    text.push("=");
+    text.push(value);
+    text
+}
+
+/// The files that may be meant by `program`, in the order in which they are tried.
+fn candidates(
+    program: &OsStr,
+    environment: &[(OsString, OsString)],
+) -> Result<Vec<CString>, LimitError> {
+    if program.is_empty() || program.as_bytes().contains(&b'/') {
+        return Ok(vec![text("the command", program.to_owned())?]);
+    }
+    let path = environment
+        .iter()
+        .find(|(name, _)| name == "PATH")
+        .map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value);
+    path.as_bytes()
+        .split(|&byte| byte == b':')
+        .map(|folder| {
+            let folder: &[u8] = if folder.is_empty() { b"." } else { folder };
+            let file = Path::new(OsStr::from_bytes(folder)).join(program);
+            text("the command", file.into_os_string())
+        })
+        .collect()
+}
+
+fn text(what: &str, bytes: OsString) -> Result<CString, LimitError> {
+    CString::new(bytes.into_vec()).map_err(|error| LimitError::Nul {
+        what: what.to_owned(),
+        text: String::from_utf8_lossy(&error.into_vec()).replace('\0', "\\0"),
+    })
+}
+
+fn texts(what: &str, all: impl Iterator<Item = OsString>) -> Result<Vec<CString>, LimitError> {
+    all.map(|bytes| text(what, bytes)).collect()
+}
+
+/// Opens what the command reads; `None` is our own stdin.
+fn open_input(input: &Input) -> Result<Option<OwnedFd>, LimitError> {
+    let path = match input {
+        Input::Inherit => return Ok(None),
+        Input::Empty => Path::new("/dev/null"),
+        Input::File(path) => path,
+    };
+    // A named pipe without a writer must not block us; the command itself reads it in the ordinary way.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let opened = rustix::fs::open(path, flags, Mode::empty()).and_then(|file| {
+        rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
+        Ok(file)
+    });
+    opened.map(Some).map_err(|error| LimitError::Input {
+        path: path.display().to_string(),
+        errno: error.into(),
+    })
+}
+
+/// Our reading end and the command's writing end, if its output is captured.
+fn output(output: Output) -> Result<Option<(Stream, io::PipeWriter)>, LimitError> {
+    let Output::Capture { limit } = output else {
+        return Ok(None);
+    };
+    let (reader, writer) =
+        io::pipe().map_err(|error| LimitError::system("make a pipe for the output", error))?;
+    rustix::io::ioctl_fionbio(&reader, true)
+        .map_err(|error| LimitError::system("make a pipe for the output", error))?;
+    Ok(Some((Stream::new(reader, limit), writer)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_name_is_looked_for_on_the_path_of_the_command() {
+        let environment = [("PATH".into(), "/a::/b".into())];
+        let found = candidates(OsStr::new("x"), &environment).unwrap();
+        assert_eq!(found, [c"/a/x", c"./x", c"/b/x"].map(CString::from));
+        let direct = candidates(OsStr::new("./x"), &environment).unwrap();
+        assert_eq!(direct, [CString::from(c"./x")]);
+    }
+
+    #[test]
+    fn variables_replace_ours_and_the_last_one_counts() {
+        let set = [
+            ("PATH".into(), "/first".into()),
+            ("PATH".into(), "/second".into()),
+        ];
+        let all = environment(&set);
+        let paths: Vec<_> = all.iter().filter(|(name, _)| name == "PATH").collect();
+        assert_eq!(paths, [&("PATH".into(), "/second".into())]);
+    }
+}

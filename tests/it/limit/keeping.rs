@@ -1,0 +1,340 @@
+//! Who is killed, cancelled, dropped or crowded: nothing of a run stays alive, and nothing of ours stays behind.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use captime::limit::{Cause, Launch, Level, LimitError, Limits, Setup, Supervisor};
+
+use super::stage::{Book, Stage, captime, cpu, groups, now, wall};
+
+fn for_each_level(check: impl Fn(&mut Stage)) {
+    for level in [Level::Cgroup2, Level::Subreaper] {
+        if let Some(mut stage) = Stage::at(level) {
+            check(&mut stage);
+        }
+    }
+}
+
+fn kill(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+/// Waits until no group of the process `pid` is there any more.
+fn groups_of_are_gone(pid: u32) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let prefix = format!("captime-{pid}-");
+    loop {
+        let left: Vec<PathBuf> = groups()
+            .into_iter()
+            .filter(|path| {
+                let name = path.file_name().unwrap().to_string_lossy();
+                name.starts_with(&prefix)
+            })
+            .collect();
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "left behind: {left:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_cancelled_run_ends_and_says_so() {
+    for_each_level(|stage| {
+        let book = Book::open();
+        let launch = Launch::new(book.command(&["daemon"]));
+        let canceller = stage.supervisor.canceller();
+        let report = stage.runtime.block_on(async {
+            let cancel = async {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                canceller.cancel();
+            };
+            let limits = wall(15_000);
+            tokio::join!(stage.supervisor.run(&launch, &limits), cancel).0
+        });
+        let report = report.unwrap();
+        assert_eq!((report.cause, report.signal), (Cause::Cancelled, Some(9)));
+        let books = book.close();
+        assert!(books.end - books.start < Duration::from_secs(5));
+        // A cancellation of nothing does not hit the next run.
+        canceller.cancel();
+        let report = stage.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
+        assert_eq!(report.cause, Cause::None);
+    });
+}
+
+#[test]
+fn a_dropped_run_ends_and_the_slot_goes_on() {
+    for_each_level(|stage| {
+        let book = Book::open();
+        let launch = Launch::new(book.command(&["daemon"]));
+        stage.runtime.block_on(async {
+            let limits = wall(15_000);
+            let run = stage.supervisor.run(&launch, &limits);
+            let dropped = tokio::time::timeout(Duration::from_millis(200), run).await;
+            assert!(dropped.is_err());
+        });
+        let books = book.close();
+        assert!(books.end - books.start < Duration::from_secs(5));
+        let report = stage.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
+        assert_eq!((report.cause, report.exit_code), (Cause::None, Some(0)));
+    });
+}
+
+#[test]
+fn a_dropped_supervisor_leaves_nothing() {
+    for level in [Level::Cgroup2, Level::Subreaper] {
+        let Some(mut stage) = Stage::at(level) else {
+            continue;
+        };
+        let book = Book::open();
+        let launch = Launch::new(book.command(&["deaf-daemon"]));
+        let pid = stage.supervisor.id().unwrap();
+        stage.runtime.block_on(async {
+            let limits = wall(15_000);
+            let run = stage.supervisor.run(&launch, &limits);
+            let _ = tokio::time::timeout(Duration::from_millis(200), run).await;
+        });
+        drop(stage);
+        let books = book.close();
+        assert!(books.end - books.start < Duration::from_secs(5));
+        groups_of_are_gone(pid);
+    }
+}
+
+#[test]
+fn a_killed_supervisor_is_cleaned_up_after_and_replaced() {
+    let Some(mut stage) = Stage::at(Level::Cgroup2) else {
+        return;
+    };
+    let book = Book::open();
+    let launch = Launch::new(book.command(&["deaf-daemon"]));
+    let pid = stage.supervisor.id().unwrap();
+    let result = stage.runtime.block_on(async {
+        let kill = async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            kill(pid);
+        };
+        let limits = wall(15_000);
+        tokio::join!(stage.supervisor.run(&launch, &limits), kill).0
+    });
+    assert_eq!(result, Err(LimitError::SupervisorLost));
+    let books = book.close();
+    assert!(books.end - books.start < Duration::from_secs(5));
+    groups_of_are_gone(pid);
+    let report = stage.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
+    assert_eq!(report.exit_code, Some(0));
+}
+
+/// Starts `captime exec` on a misbehaving program and waits until that runs.
+fn exec_in_background(book: &Book, level: Level, mode: &str) -> std::process::Child {
+    let child = Command::new(captime())
+        .args(["exec", "--wall", "15s", "--level", level.name(), "--"])
+        .args(book.command(&[mode]))
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    child
+}
+
+fn children_of(pid: u32) -> Vec<u32> {
+    std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))
+        .unwrap()
+        .split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .collect()
+}
+
+#[test]
+fn killing_captime_exec_leaves_nothing_alive() {
+    for_each_level(|stage| {
+        let book = Book::open();
+        let mut front = exec_in_background(&book, stage.level(), "deaf-daemon");
+        let supervisor = children_of(front.id())[0];
+        front.kill().unwrap();
+        front.wait().unwrap();
+        let books = book.close();
+        assert!(books.end - books.start < Duration::from_secs(5));
+        groups_of_are_gone(supervisor);
+    });
+}
+
+#[test]
+fn killing_the_supervisor_of_captime_exec_leaves_nothing_alive() {
+    for_each_level(|stage| {
+        let book = Book::open();
+        let mut front = exec_in_background(&book, stage.level(), "deaf-daemon");
+        let supervisor = children_of(front.id())[0];
+        kill(supervisor);
+        assert_eq!(front.wait().unwrap().code(), Some(125));
+        let books = book.close();
+        assert!(books.end - books.start < Duration::from_secs(5));
+        groups_of_are_gone(supervisor);
+    });
+}
+
+#[test]
+fn groups_of_a_killed_captime_are_swept_at_the_next_start_and_no_others() {
+    let Some(mut busy) = Stage::at(Level::Cgroup2) else {
+        return;
+    };
+    // Both processes of an `exec` are killed at the same moment: nobody is left to clean up.
+    let book = Book::open();
+    let mut front = exec_in_background(&book, Level::Cgroup2, "daemon");
+    let supervisor = children_of(front.id())[0];
+    let pid = |id: u32| rustix::process::Pid::from_raw(i32::try_from(id).unwrap()).unwrap();
+    for stopped in [front.id(), supervisor] {
+        rustix::process::kill_process(pid(stopped), rustix::process::Signal::STOP).unwrap();
+    }
+    kill(supervisor);
+    kill(front.id());
+    front.wait().unwrap();
+    // Meanwhile another captime runs something.
+    let other = Book::open();
+    let launch = Launch::new(other.command(&["sleep"]));
+    let report = busy.runtime.block_on(async {
+        let next = async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let next = Setup {
+                level: Some(Level::Cgroup2),
+                binary: Some(captime()),
+            };
+            Supervisor::start(&next).await.unwrap().close().await;
+        };
+        let limits = wall(1500);
+        tokio::join!(busy.supervisor.run(&launch, &limits), next).0
+    });
+    let books = book.close();
+    assert!(books.end - books.start < Duration::from_secs(8));
+    groups_of_are_gone(supervisor);
+    let report = report.unwrap();
+    assert_eq!(report.cause, Cause::Wall, "another captime's run was swept");
+}
+
+#[test]
+fn a_hundred_runs_at_once_do_not_disturb_each_other() {
+    for level in [Level::Cgroup2, Level::Subreaper] {
+        let Some(stage) = Stage::at(level) else {
+            continue;
+        };
+        let setup = Setup {
+            level: Some(level),
+            binary: Some(captime()),
+        };
+        let reports = stage.runtime.block_on(async {
+            let mut runs = tokio::task::JoinSet::new();
+            for number in 0..100_u64 {
+                let setup = setup.clone();
+                runs.spawn(async move {
+                    let mut supervisor = Supervisor::start(&setup).await.unwrap();
+                    let launch = if number.is_multiple_of(2) {
+                        Launch::new(["sleep", "20"])
+                    } else {
+                        Launch::new(["sh".to_owned(), "-c".into(), format!("exit {number}")])
+                    };
+                    let limits = if number.is_multiple_of(2) {
+                        wall(500)
+                    } else {
+                        wall(60_000)
+                    };
+                    let report = supervisor.run(&launch, &limits).await.unwrap();
+                    supervisor.close().await;
+                    (number, report)
+                });
+            }
+            runs.join_all().await
+        });
+        assert_eq!(reports.len(), 100);
+        for (number, report) in reports {
+            if number.is_multiple_of(2) {
+                assert_eq!(report.cause, Cause::Wall);
+            } else {
+                let expected = Some(i32::try_from(number).unwrap());
+                assert_eq!((report.cause, report.exit_code), (Cause::None, expected));
+            }
+            assert_eq!(report.left_behind, 0);
+        }
+    }
+}
+
+#[test]
+fn a_long_busy_run_wakes_the_supervisor_rarely() {
+    for_each_level(|stage| {
+        let book = Book::open();
+        let launch = Launch::new(book.command(&["burn", "15000"]));
+        let pid = stage.supervisor.id().unwrap();
+        let before = switches(pid);
+        let report = stage.launch(&launch, &cpu(2000)).unwrap();
+        let wakes = switches(pid) - before;
+        assert_eq!(report.cause, Cause::Cpu);
+        assert!(wakes < 50, "{wakes} wake-ups");
+    });
+}
+
+/// How often the threads of a process gave up their CPU to wait.
+fn switches(pid: u32) -> u64 {
+    std::fs::read_dir(format!("/proc/{pid}/task"))
+        .unwrap()
+        .flatten()
+        .map(|task| {
+            let status = std::fs::read_to_string(task.path().join("status")).unwrap();
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))
+                .unwrap();
+            line.trim().parse::<u64>().unwrap()
+        })
+        .sum()
+}
+
+#[test]
+fn as_root_moving_to_another_group_does_not_help() {
+    if !rustix::process::getuid().is_root() {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    let Some(mut stage) = Stage::at(Level::Cgroup2) else {
+        return;
+    };
+    let hybrid = Path::new("/sys/fs/cgroup/unified");
+    let root = if hybrid.exists() {
+        hybrid
+    } else {
+        Path::new("/sys/fs/cgroup")
+    };
+    let elsewhere = root.join(format!("elsewhere-{}", std::process::id()));
+    std::fs::create_dir(&elsewhere).unwrap();
+    let target = elsewhere.to_str().unwrap();
+    let (report, books) = stage.run(&["leave-cgroup", target], &wall(300));
+    assert_eq!(report.cause, Cause::Wall);
+    assert!(books.end - books.start < Duration::from_secs(3));
+    // Nor does it hide the CPU time.
+    let (report, books) = stage.run(&["leave-cgroup", target, "burn"], &cpu(300));
+    assert_eq!(report.cause, Cause::Cpu);
+    assert!(books.cpu() < 0.6, "{}", books.cpu());
+    assert!(!report.cpu_exact, "{report:?}");
+    std::fs::remove_dir(&elsewhere).unwrap();
+}
+
+#[test]
+fn a_supervisor_outlives_neither_its_captime_nor_its_socket() {
+    let Some(mut stage) = Stage::at(Level::Subreaper) else {
+        return;
+    };
+    let pid = stage.supervisor.id().unwrap();
+    let start = now();
+    stage
+        .launch(&Launch::new(["true"]), &Limits::default())
+        .unwrap();
+    let Stage {
+        runtime,
+        supervisor,
+    } = stage;
+    runtime.block_on(supervisor.close());
+    assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    assert!(now() - start < Duration::from_secs(5));
+}

@@ -1,0 +1,245 @@
+//! A place to run the misbehaving programs, and the reader of their books.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use captime::limit::{
+    Launch, Level, LimitError, Limits, MemoryControl, Output, Report, Setup, Supervisor,
+};
+
+/// The program under test.
+pub fn captime() -> PathBuf {
+    env!("CARGO_BIN_EXE_captime").into()
+}
+
+/// The misbehaving program.
+pub fn misbehave() -> PathBuf {
+    let path = captime().with_file_name("examples").join("misbehave");
+    assert!(
+        path.exists(),
+        "build it first: cargo build --example misbehave"
+    );
+    path
+}
+
+/// Now, on the clock the fixtures use.
+pub fn now() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// A named pipe that is read to its end in the background.
+pub struct Book {
+    folder: tempfile::TempDir,
+    done: mpsc::Receiver<Books>,
+}
+
+/// What the processes of one run wrote, and when the last one was gone.
+#[derive(Debug, Default, Clone)]
+pub struct Books {
+    pub start: Duration,
+    pub end: Duration,
+    cpu: HashMap<u64, Duration>,
+    touched: HashMap<u64, u64>,
+    pub allocated: bool,
+}
+
+impl Books {
+    /// CPU time used, by the processes' own clocks.
+    pub fn cpu(&self) -> f64 {
+        self.cpu.values().map(Duration::as_secs_f64).sum()
+    }
+
+    pub fn processes(&self) -> usize {
+        self.cpu.len()
+    }
+
+    /// Memory touched, all processes together.
+    pub fn touched(&self) -> u64 {
+        self.touched.values().sum()
+    }
+
+    fn read(file: File) -> Self {
+        let mut books = Self::default();
+        for line in BufReader::new(file).lines().map_while(Result::ok) {
+            let words: Vec<&str> = line.split(' ').collect();
+            let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
+            match (words[0], number(1), number(2)) {
+                ("start", Some(at), _) => books.start = Duration::from_nanos(at),
+                ("cpu", Some(pid), Some(used)) => {
+                    books.cpu.insert(pid, Duration::from_nanos(used));
+                }
+                ("touched", Some(pid), Some(bytes)) => {
+                    books.touched.insert(pid, bytes);
+                }
+                ("allocated", ..) => books.allocated = true,
+                _ => {}
+            }
+        }
+        books.end = now();
+        books
+    }
+}
+
+impl Book {
+    pub fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("book");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::from_bits_truncate(0o666)).unwrap();
+        std::fs::set_permissions(
+            folder.path(),
+            std::os::unix::fs::PermissionsExt::from_mode(0o755),
+        )
+        .unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666))
+            .unwrap();
+        let (tell, done) = mpsc::channel();
+        std::thread::spawn(move || {
+            // Waits for the first process to open it.
+            if let Ok(file) = File::open(path) {
+                let _ = tell.send(Books::read(file));
+            }
+        });
+        Self { folder, done }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("book")
+    }
+
+    /// `misbehave BOOK ARGS...` as a command line.
+    pub fn command(&self, arguments: &[&str]) -> Vec<OsString> {
+        let mut command = vec![misbehave().into_os_string(), self.path().into_os_string()];
+        command.extend(arguments.iter().map(OsString::from));
+        command
+    }
+
+    /// The books, once every process is gone; fails if that takes ten more seconds.
+    pub fn close(self) -> Books {
+        self.done
+            .recv_timeout(Duration::from_secs(10))
+            .expect("some process of the run is still alive")
+    }
+}
+
+/// One supervisor at a given level.
+pub struct Stage {
+    pub runtime: tokio::runtime::Runtime,
+    pub supervisor: Supervisor,
+}
+
+impl Stage {
+    /// A supervisor at this level; `None`, said on stderr, where the machine does not offer it.
+    pub fn at(level: Level) -> Option<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let setup = Setup {
+            level: Some(level),
+            binary: Some(captime()),
+        };
+        match runtime.block_on(Supervisor::start(&setup)) {
+            Ok(supervisor) => Some(Self {
+                runtime,
+                supervisor,
+            }),
+            Err(error @ LimitError::Level { .. }) => {
+                eprintln!("skipped: {error}");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    pub fn level(&self) -> Level {
+        self.supervisor.level()
+    }
+
+    /// Whether the kernel keeps memory limits here.
+    pub fn keeps_memory(&self) -> bool {
+        self.supervisor.memory_control() != MemoryControl::Sampled
+    }
+
+    /// Runs any launch.
+    pub fn launch(&mut self, launch: &Launch, limits: &Limits) -> Result<Report, LimitError> {
+        self.runtime.block_on(self.supervisor.run(launch, limits))
+    }
+
+    /// Runs `misbehave` with its output captured, and reads its books.
+    ///
+    /// Whatever it did, all of it is gone when the report arrives.
+    pub fn run(&mut self, arguments: &[&str], limits: &Limits) -> (Report, Books) {
+        let book = Book::open();
+        let mut launch = Launch::new(book.command(arguments));
+        launch.output = Output::Capture { limit: 1 << 16 };
+        let report = self.launch(&launch, limits).unwrap();
+        let reported = now();
+        let books = book.close();
+        // The reader of the book is a thread of ours that may have to wait for a CPU.
+        let late = books.end.saturating_sub(reported);
+        assert!(
+            late < Duration::from_millis(400),
+            "alive {late:?} after the report"
+        );
+        assert_eq!(report.level, self.level());
+        (report, books)
+    }
+}
+
+pub fn wall(millis: u64) -> Limits {
+    Limits {
+        wall: Some(Duration::from_millis(millis)),
+        ..Limits::default()
+    }
+}
+
+pub fn cpu(millis: u64) -> Limits {
+    Limits {
+        cpu: Some(Duration::from_millis(millis)),
+        ..wall(15_000)
+    }
+}
+
+pub fn memory(mebibytes: u64) -> Limits {
+    Limits {
+        memory: Some(mebibytes << 20),
+        ..wall(15_000)
+    }
+}
+
+/// Groups of captime that exist at this moment below our own cgroup2 group and v1 memory group.
+pub fn groups() -> Vec<PathBuf> {
+    let membership = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = |prefix: &str| {
+        membership
+            .lines()
+            .find_map(|line| line.split_once(prefix).map(|(_, group)| group.to_owned()))
+    };
+    let mut folders = Vec::new();
+    if let Some(group) = own("0::") {
+        let mount = Path::new("/sys/fs/cgroup/unified");
+        let mount = if mount.exists() {
+            mount
+        } else {
+            Path::new("/sys/fs/cgroup")
+        };
+        folders.push(mount.join(group.trim_start_matches('/')));
+    }
+    if let Some(group) = own(":memory:") {
+        folders.push(Path::new("/sys/fs/cgroup/memory").join(group.trim_start_matches('/')));
+    }
+    folders
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("captime-"))
+        .map(|entry| entry.path())
+        .collect()
+}
