@@ -31,7 +31,7 @@ impl Node {
         is_missing_left: false,
     };
 
-    pub(super) fn is_leaf(self) -> bool {
+    pub(super) fn is_leaf(&self) -> bool {
         self.left == 0
     }
 }

@@ -1,11 +1,19 @@
 //! The program from outside, one module per subcommand.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail the test, as tests themselves do"
+)]
 
 mod ask;
+mod check;
 mod examples;
 mod exec;
 mod faults;
+mod forest;
+mod init;
 mod limit;
 mod run;
+mod scenario;
 mod scene;
 mod study;
 mod usage;

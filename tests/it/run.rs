@@ -324,7 +324,7 @@ fn work_on_a_forest_repeats_itself_apart_from_times() {
 name: forest
 target: {forest: {data: houses.csv, predict: price, train: 0.7}}
 arms: {grid: {trees: [5, 20, 60], mtry: [1, 2]}}
-limits: {of: work, work: 1000000, calibrate: {points: 3}}
+limits: {of: work, grid: [1000, 3000, 20000]}
 price: {cost: x, penalty: 10 * x}
 policy: rcucb
 budget: {rounds: 60}
