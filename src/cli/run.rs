@@ -95,7 +95,7 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     let mut account = Account::default();
     let enforcement = stage.enforcement();
     let opened = open(&folder, &scenario, plan, syncing, &enforcement, |step| {
-        account.step(step)
+        account.step(step);
     })
     .map_err(|error| failure(&error))?;
     say_how_it_opens(&opened, &folder, args.quiet)?;

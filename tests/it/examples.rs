@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::scene::{Scene, decisions_follow, expect, story};
+use crate::scene::{Scene, decisions_follow, expect, skipped, story};
 
 /// A copy of an example's folder, since runs and instances are made next to it.
 fn example(name: &str) -> Scene {
@@ -36,7 +36,7 @@ fn minisat_is_tuned_on_random_formulas() {
             std::env::var_os("CAPTIME_REQUIRE_PROGRAMS").is_none(),
             "minisat is not installed"
         );
-        eprintln!("skipped: minisat is not installed");
+        skipped("minisat is not installed");
         return;
     }
     let scene = example("minisat");

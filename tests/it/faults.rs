@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::scene::{Scene, alive, decisions_follow, expect, nothing_is_left, send, story};
+use crate::scene::{Scene, alive, decisions_follow, expect, nothing_is_left, send, skipped, story};
 
 /// Two slots of pulls that take some milliseconds; the marker is in their command lines.
 fn sleeping(marker: &str, rounds: u64) -> String {
@@ -285,7 +285,7 @@ fn on_a_small_disk(scene: &Scene, options: &str, script: &str) -> Option<(i32, S
                 std::env::var_os("CAPTIME_REQUIRE_PROGRAMS").is_none(),
                 "unshare does not work: {other:?}"
             );
-            eprintln!("skipped: this user may not mount a small file system");
+            skipped("this user may not mount a small file system");
             return None;
         }
     };

@@ -1,5 +1,7 @@
 //! `captime run` and the commands that read what it leaves.
 
+use std::fmt::Write;
+
 use serde_json::Value;
 
 use crate::scene::{Scene, decisions_follow, expect, story};
@@ -40,7 +42,7 @@ fn a_run_ends_with_a_summary_and_is_done_when_run_again() {
     scene.run(0, &[]);
     assert_eq!(story(&scene.run_folder("try")).1.len(), 40);
     decisions_follow(&scene.run_folder("try"));
-    scene.write("s.yaml", &SCRIPT);
+    scene.write("s.yaml", SCRIPT);
     let (_, lowered) = scene.run(2, &[]);
     assert!(lowered.contains("not lowered"), "{lowered}");
     scene.write("s.yaml", &SCRIPT.replace("seed: 7", "seed: 8"));
@@ -308,14 +310,14 @@ policy: joint-ts
 budget: {rounds: 500}
 seed: 11
 ";
-    let lines = |_: ()| {
+    let lines = || {
         let scene = Scene::new(scenario);
         scene.run(0, &["--quiet"]);
         let text = std::fs::read_to_string(scene.journal("virtual")).unwrap();
         // All but the header, which holds the time of day and the folder.
         text.split_once('\n').unwrap().1.to_owned()
     };
-    assert_eq!(lines(()), lines(()));
+    assert_eq!(lines(), lines());
 }
 
 #[test]
@@ -331,12 +333,12 @@ budget: {rounds: 60}
 slots: 1
 seed: 3
 ";
-    let story = |_: ()| {
+    let play = || {
         let scene = Scene::new(scenario);
         let mut rows = String::from("size,zone,price\n");
         for row in 0..120 {
             let zone = ["a", "b", "c"][row % 3];
-            rows += &format!("{},{zone},{}\n", row * 7 % 53, row * 7 % 53 + row % 3);
+            writeln!(rows, "{},{zone},{}", row * 7 % 53, row * 7 % 53 + row % 3).unwrap();
         }
         scene.write("houses.csv", &rows);
         let (summary, _) = scene.run(0, &[]);
@@ -351,7 +353,7 @@ seed: 3
         }
         (pulls, outcomes)
     };
-    let (first, second) = (story(()), story(()));
+    let (first, second) = (play(), play());
     assert!(
         first.1.iter().any(|outcome| outcome.censored.is_some()),
         "some are cut off"
@@ -378,7 +380,7 @@ slots: 1
     let scene = Scene::new(scenario);
     let mut rows = String::from("size,price\n");
     for row in 0..60 {
-        rows += &format!("{row},{}\n", row * 2);
+        writeln!(rows, "{row},{}", row * 2).unwrap();
     }
     scene.write("houses.csv", &rows);
     let (summary, _) = scene.run(0, &[]);

@@ -80,7 +80,7 @@ impl Scene {
                 return;
             }
             assert!(
-                since.elapsed() < Duration::from_secs(60),
+                since.elapsed() < Duration::from_mins(1),
                 "no {count} outcomes in a minute"
             );
             std::thread::sleep(Duration::from_millis(5));
@@ -166,4 +166,10 @@ pub fn nothing_is_left(marker: &str) {
 pub fn send(child: &Child, signal: nix::sys::signal::Signal) {
     let id = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
     nix::sys::signal::kill(id, signal).unwrap();
+}
+
+/// Says on stderr that a test could not be made here.
+#[expect(clippy::print_stderr, reason = "what is skipped must be seen")]
+pub fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
 }
