@@ -3,10 +3,7 @@
 mod check;
 mod exec;
 mod exit_code;
-mod exit_code;
 mod failure;
-mod failure;
-mod forest;
 mod forest;
 mod init;
 mod scenario_file;
@@ -37,7 +34,6 @@ enum Command {
     Init(init::Init),
     Study(study::StudyArgs),
     Forest(forest::ForestArgs),
-    Check(check::Check),
     Exec(exec::Exec),
 }
 
@@ -81,7 +77,6 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Init(init) => init.run(),
         Command::Study(args) => study::run(args),
         Command::Forest(args) => forest::run(args),
-        Command::Check(check) => check.run(),
         Command::Exec(exec) => Ok(Exit::Status(exec::run(&exec))),
     }
 }
