@@ -2,6 +2,7 @@
 
 mod machine;
 mod picture;
+mod trials;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,7 +15,8 @@ use crate::{limit, scenario};
 const EXAMPLES: &str = "\
 Examples:
   captime check                    what this machine can enforce, and how to get more
-  captime check arms.yaml          arms, limits, prices and three command lines of a scenario";
+  captime check arms.yaml          arms, limits, prices and three command lines of a scenario
+  captime check arms.yaml --try 3  also runs three pulls and shows what was read from each";
 
 /// Check a scenario, and show what it means: arms, limits, prices, command lines.
 ///
@@ -24,6 +26,9 @@ Examples:
 pub struct Check {
     /// The scenario file.
     scenario: Option<PathBuf>,
+    /// Also run so many pulls, each of another arm, and show what was read from each.
+    #[arg(long = "try", value_name = "N", requires = "scenario", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    trials: Option<u64>,
 }
 
 impl Check {
@@ -39,6 +44,9 @@ impl Check {
         }
         drop(stderr);
         picture::write(&checked.scenario, &mut std::io::stdout().lock())?;
-        Ok(Exit::Done)
+        match self.trials {
+            Some(count) => trials::run(&checked.scenario, count),
+            None => Ok(Exit::Done),
+        }
     }
 }

@@ -4,6 +4,7 @@
     reason = "helpers of tests fail the test, as tests themselves do"
 )]
 
+mod ask;
 mod check;
 mod exec;
 mod forest;
