@@ -1,7 +1,8 @@
 //! The program from outside, one module per subcommand.
 
-mod forest;
-mod study;
+mod datasets;
 mod exec;
+mod forest;
 mod limit;
+mod study;
 mod usage;
