@@ -17,11 +17,10 @@ Examples:
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
 pub struct Check {}
 
-impl Check {
-    pub(super) fn run(&self) -> Result<Exit, Failure> {
-        machine(&limit::detect(), &mut std::io::stdout().lock())?;
-        Ok(Exit::Done)
-    }
+/// Writes what this machine can enforce.
+pub(super) fn run(Check {}: Check) -> Result<Exit, Failure> {
+    machine(&limit::detect(), &mut std::io::stdout().lock())?;
+    Ok(Exit::Done)
 }
 
 /// Writes what was detected, one fact per line.

@@ -71,6 +71,8 @@ fn run(args: &[OsString]) -> ExitCode {
 
 fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
+        Command::Check(args) => check::run(args),
+        Command::Exec(exec) => Ok(Exit::Status(exec::run(&exec))),
         Command::Study(args) => study::run(args),
         Command::Forest(args) => forest::run(args),
         Command::Check(check) => check.run(),

@@ -26,10 +26,11 @@ const EXAMPLES: &str = "\
 Examples:
   captime study paper
       the paper's main table: rcucb, ucb and ts on poscorr, negcorr and indep
-  captime study paper --problem indep,large20 --grid m1,m2 --policy joint-ts --policy rcucb:alpha=0.25,width=printed
+  captime study paper --problem indep,large20 --grid m1,m2 --policy joint-ts --policy rcucb:alpha=0.25
+      other problems, limits and policies
   captime study paper --rounds 10000 --repetitions 20 --out figures
       also writes regret curves with standard errors as SVG, and the data
-  captime study arms.yaml --policy rcucb --policy fixed --format json
+  captime study replay.yaml --policy rcucb --policy fixed --format json
       a scenario with a synthetic or recorded target
 
 Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario.";
@@ -42,6 +43,7 @@ Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario.";
 #[command(after_help = EXAMPLES)]
 pub struct StudyArgs {
     /// `paper` for the paper's synthetic problems, or a scenario with a synthetic or recorded target
+    #[arg(value_name = "SCENARIO|paper")]
     what: PathBuf,
     /// Problems of `paper`: poscorr, negcorr, indep, large20, large50, large80 (any number of arms), lowcens
     /// [default: poscorr,negcorr,indep]

@@ -16,6 +16,7 @@ mod kernel;
 mod kernel_avx2;
 mod params;
 mod predict;
+mod report;
 mod sample;
 mod split;
 mod stop;
@@ -30,5 +31,6 @@ pub use estimator::{EstimatorError, FittedForest, ForestParams, ForestTarget, Va
 pub use evaluate::{Evaluation, Normalise, Quality};
 pub use forest::{FitError, FitOutcome, Forest, fit_until};
 pub use params::{Importance, Params, ParamsError, Simd};
+pub use report::ForestReport;
 pub use split::{Split, SplitError};
 pub use stop::{Allowance, Consumed, Resource, Stop};

@@ -261,6 +261,71 @@ fn the_help_says_what_it_is_for() {
     insta::assert_snapshot!(String::from_utf8_lossy(&assert.get_output().stdout));
 }
 
+#[test]
+fn limits_hold_for_engines_that_cannot_be_stopped() {
+    for resource in ["wall", "cpu"] {
+        let args = [HOUSES, "--predict", "Sale_Price", "--engine", "smartcore"];
+        let limit = [
+            "--trees",
+            "2000",
+            "--limit",
+            "300ms",
+            "--resource",
+            resource,
+        ];
+        let started = std::time::Instant::now();
+        let seen = report(&[&args[..], &limit].concat());
+        assert_eq!(
+            (&seen["stopped"], &seen["reward"]),
+            (&Value::from(true), &Value::Null)
+        );
+        let name = if resource == "wall" {
+            "fit_seconds"
+        } else {
+            "fit_cpu_seconds"
+        };
+        let used = seen[name].as_f64().expect("seconds");
+        assert!((0.29..5.0).contains(&used), "{resource}: {used}");
+        assert!(started.elapsed() < std::time::Duration::from_secs(60));
+    }
+    let said = refusal(&[
+        HOUSES,
+        "--predict",
+        "Sale_Price",
+        "--engine",
+        "smartcore",
+        "--limit",
+        "1e6",
+        "--resource",
+        "work",
+    ]);
+    assert!(
+        said.contains("engine `smartcore` does not count work"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_process_of_its_own_gives_the_same_result() {
+    let args = [
+        &[HOUSES, "--predict", "Sale_Price", "--splits", "2"][..],
+        &SMALL,
+    ]
+    .concat();
+    let apart = |more: &[&str]| report(&[&args[..], &["--isolation", "process"], more].concat());
+    assert_eq!(timeless(apart(&[])), timeless(report(&args)));
+    assert_eq!(
+        apart(&["--limit", "1000", "--resource", "work"])["stopped"],
+        true
+    );
+    assert_eq!(apart(&["--limit", "5ms"])["stopped"], true);
+    let said = refusal(&[&args[..], &["--isolation", "process", "--engine", "linfa"]].concat());
+    assert!(
+        said.starts_with("captime: engine `linfa` cannot do regression"),
+        "{said}"
+    );
+}
+
 /// Peak memory of the process, as the kernel counts it.
 #[test]
 fn a_fit_on_houses_needs_less_than_40_mb() {

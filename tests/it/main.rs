@@ -5,4 +5,8 @@ mod exec;
 mod forest;
 mod limit;
 mod study;
+mod exec;
+mod forest;
+mod limit;
+mod study;
 mod usage;
