@@ -5,8 +5,4 @@ mod exec;
 mod forest;
 mod limit;
 mod study;
-mod exec;
-mod forest;
-mod limit;
-mod study;
 mod usage;
