@@ -5,9 +5,12 @@
 //! are listed in the order in which they are met; arrows between them point downwards only.
 
 pub mod cli;
+pub mod journal;
 pub mod learner;
 pub mod limit;
+pub mod orchestrator;
 pub mod policy;
+pub mod progress;
 pub mod round;
 pub mod scenario;
 pub mod space;

@@ -104,7 +104,11 @@ pub enum Fault {
     #[error("parameter `{name}`: step 0 never arrives")]
     StepZero { name: String },
     #[error("`{name}`: lower bound {from} is above upper bound {to}")]
-    EmptyRange { name: String, from: f64, to: f64 },
+    EmptyRange {
+        name: String,
+        from: String,
+        to: String,
+    },
     #[error("parameter `{name}` has the value {value} twice")]
     ValueTwice { name: String, value: String },
     #[error("{0}")]
@@ -165,6 +169,8 @@ pub enum Fault {
     // Commands.
     #[error("there is no placeholder `{{{name}}}`")]
     UnknownPlaceholder { name: String, known: Vec<String> },
+    #[error("`{{{name}}}` without quotes is a mapping to YAML")]
+    Unquoted { name: String },
     #[error("`{{` without its `}}`")]
     Unclosed,
     #[error("`}}` without its `{{`")]
@@ -234,12 +240,61 @@ fn choose<'a>(
     }
 }
 
+/// What stands after a key in most scenarios.
+fn example(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "arms" => "arms: {grid: {trees: [100, 300]}}",
+        "limits" => "limits: {max: 5s, grid: 10}",
+        "price" => "price: {cost: x, penalty: 10 * x}",
+        "policy" => "policy: rcucb",
+        "budget" => "budget: {wall: 1h}",
+        "rounds" => "rounds: 1000",
+        "slots" => "slots: auto",
+        "seed" => "seed: 1",
+        "retries" => "retries: 2",
+        "pin" => "pin: auto",
+        "stop_on_first_failures" => "stop_on_first_failures: true",
+        "target" => "target: {command: [./solver, \"{instance}\"]}",
+        "command" => "command: [minisat, \"{instance}\"]",
+        "train" => "train: 0.7",
+        "threads" => "threads: 1",
+        "points" => "points: 10",
+        "quantiles" => "quantiles: [0.25, 0.75]",
+        "success" | "exit" => "[0]",
+        "params" => "params: \"--{name}={value}\"",
+        "reward" => "reward: {stdout: 'score=([0-9.]+)'}",
+        "env" => "env: {LC_ALL: C}",
+        "stdin" => "stdin: {file: \"{instance}\"}",
+        _ => return None,
+    })
+}
+
+/// A value that the option of a policy can have.
+fn fitting_value(error: &PolicyError) -> Option<String> {
+    let PolicyError::BadValue {
+        option,
+        expected,
+        value,
+        ..
+    } = error
+    else {
+        return None;
+    };
+    let value = if let Some(words) = expected.strip_prefix("one of ") {
+        let words: Vec<&str> = words.split(", ").collect();
+        nearest(value, words.iter().copied()).or(words.first().copied())?
+    } else if let Some(least) = expected.strip_prefix("a whole number from ") {
+        least.split(' ').next()?
+    } else if expected == "true or false" {
+        "true"
+    } else {
+        "1"
+    };
+    Some(format!("write `{option}: {value}`"))
+}
+
 impl Fault {
     /// What the user can write instead.
-    #[expect(
-        clippy::too_many_lines,
-        reason = "one line per mistake; splitting would scatter the list"
-    )]
     pub fn hint(&self) -> Option<String> {
         let text = |text: &str| Some(text.to_owned());
         match self {
@@ -247,7 +302,9 @@ impl Fault {
                 "quote text that holds `: `, ` #`, `{`, `[`, `*`, `&`, `!`, `%` or `@`, and close what is open",
             ),
             Self::Tab => text("indent with spaces"),
-            Self::Twice { .. } => text("keep one of them"),
+            Self::Twice { .. } | Self::ValueTwice { .. } | Self::Limit(LimitError::Twice(_)) => {
+                text("keep one of them")
+            }
             Self::TooDeep { .. } => text("a scenario needs six levels at most"),
             Self::TooLarge => {
                 text("put long lists of arms into a CSV file: `arms: {file: arms.csv}`")
@@ -264,11 +321,18 @@ impl Fault {
             Self::Recursive => text("write the value out"),
             Self::NotUtf8 => text("save it as UTF-8; is it a YAML file at all?"),
             Self::Unreadable { .. } => text("paths are relative to the scenario's folder"),
-            Self::NoScenario { .. } => text("`captime init` writes a scenario to start from"),
-            Self::Empty => text("`captime init` writes a scenario to start from"),
+            Self::NoScenario { .. } | Self::Empty => {
+                text("`captime init` writes a scenario to start from")
+            }
             Self::UnknownKey { key, known, .. } => choose("keys", key, known.iter().copied()),
             Self::NoValue { .. } => text("write a value after the colon, or remove the key"),
-            Self::WrongType { .. } | Self::OutOfRange { .. } => None,
+            Self::WrongType { key, expected, .. } | Self::OutOfRange { key, expected, .. } => {
+                Some(example(key).map_or_else(
+                    || format!("write {expected}"),
+                    |example| format!("write `{example}`"),
+                ))
+            }
+            Self::ForestValue { expected, .. } => Some(format!("write {expected}")),
             Self::Missing { example, .. }
             | Self::ChooseOne { example, .. }
             | Self::EmptyList { example, .. } => Some(format!("write `{example}`")),
@@ -284,7 +348,6 @@ impl Fault {
             Self::EmptyRange { from, to, .. } => {
                 Some(format!("swap them: `from: {to}, to: {from}`"))
             }
-            Self::ValueTwice { .. } => text("keep one of them"),
             Self::Space(SpaceError::TooMany { .. }) => {
                 text("take larger steps, fewer values, or list the arms in a file")
             }
@@ -301,7 +364,6 @@ impl Fault {
                 text("the first line names the parameters, each further line is an arm")
             }
             Self::Limit(LimitError::NotPositive(_)) => text("limits are above 0"),
-            Self::Limit(LimitError::Twice(_)) => text("keep one of them"),
             Self::Limit(LimitError::Empty) => text("write `grid: [0.2s, 0.5s, 1s]`"),
             Self::CalibrateWithoutGuard { of, example } => {
                 Some(format!("add `{of}: {example}` to `limits`"))
@@ -317,11 +379,12 @@ impl Fault {
                 text("write `isolation: process`, or leave `isolation` out")
             }
             Self::Price { source, .. } => Some(source.hint()),
-            Self::Policy(error) => error.hint(),
+            Self::Policy(error) => error.hint().or_else(|| fitting_value(error)),
             Self::UnknownPlaceholder { name, known } => {
                 choose("placeholders", name, known.iter().map(String::as_str))
                     .map(|hint| format!("{hint} (a brace itself is written twice)"))
             }
+            Self::Unquoted { name } => Some(format!("write \"{{{name}}}\"")),
             Self::Unclosed => text("close the placeholder, or write `{{` for a brace itself"),
             Self::Unopened => text("write `}}` for a brace itself"),
             Self::ParamsNotAlone => text(
@@ -357,7 +420,6 @@ impl Fault {
             Self::MtryAbovePredictors { predictors, .. } => {
                 Some(format!("let `mtry` end at {predictors}"))
             }
-            Self::ForestValue { .. } => None,
             Self::UnknownInstance { name, known } => {
                 choose("instances", name, known.iter().map(String::as_str))
             }

@@ -4,11 +4,17 @@
 //! is what a study needs to speak of regret. `synthetic` draws from the paper's distributions, `recorded` replays runs that
 //! somebody measured once.
 
+pub mod command;
 mod error;
+pub mod forest;
+mod outcome;
 pub mod recorded;
+mod running;
 pub mod synthetic;
 
 pub use error::TargetError;
+pub use outcome::{Failing, Guard, Measured, Outcome};
+pub use running::{Ended, Ending, Ends, InVirtualTime, Job, Target};
 
 use crate::round::{ArmId, Limit, Observation, Price, Pull, Round};
 

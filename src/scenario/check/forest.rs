@@ -6,9 +6,10 @@ use super::{Check, Fields, arms};
 use crate::scenario::Fault;
 use crate::scenario::model::{Engine, Forest, Isolation, Levels, Normalise, Task, resolve};
 use crate::scenario::raw::{Node, Raw};
+use crate::scenario::source::Span;
 use crate::space::Value;
 
-const KEYS: &[&str] = &[
+pub(in crate::scenario) const KEYS: &[&str] = &[
     "data",
     "predict",
     "train",
@@ -91,44 +92,17 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
     if let (Some(data), Some(node)) = (&data, data_node)
         && let Some(columns) = header(check, node, data)
     {
-        if let (Some(predict), Some(node)) = (&predict, predict_node) {
-            column(check, node, data, &columns, predict);
-        }
-        if let (Some(drop), Some(node)) = (&drop, drop_node) {
-            let items = match &node.value {
-                Raw::List(items) => items.as_slice(),
-                _ => std::slice::from_ref(node),
-            };
-            for (item, name) in items.iter().zip(drop) {
-                column(check, item, data, &columns, name);
-            }
-        }
+        let predict = predict.clone().map(|predict| vec![predict]);
+        named_columns(check, data, &columns, predict_node, predict.as_deref());
+        named_columns(check, data, &columns, drop_node, drop.as_deref());
         if let Some(Raw::Map(entries)) = levels_node.map(|node| &node.value) {
             for entry in entries {
-                let at = Node {
-                    at: entry.key_at,
-                    value: Raw::Null,
-                };
-                column(check, &at, data, &columns, &entry.key);
+                column(check, entry.key_at, data, &columns, &entry.key);
             }
         }
     }
     let engine = engine?;
-    let isolation = match (isolation, engine) {
-        (None, Engine::Builtin) => Isolation::Thread,
-        (None, _) => Isolation::Process,
-        (Some(isolation), _) => isolation?,
-    };
-    if let (Isolation::Thread, Some(node)) = (isolation, isolation_node)
-        && engine != Engine::Builtin
-    {
-        let engine = if engine == Engine::Linfa {
-            "linfa"
-        } else {
-            "smartcore"
-        };
-        check.fault(node.at, Fault::EngineNeedsProcess { engine });
-    }
+    let isolation = isolated(check, engine, isolation_node, isolation)?;
     Some(Forest {
         data: data?,
         predict: predict?,
@@ -141,6 +115,31 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
         drop: drop?,
         levels: levels?,
     })
+}
+
+/// Engines that cannot be stopped by asking grow in a process of their own.
+#[expect(
+    clippy::option_option,
+    reason = "not given; given and wrong; given and right"
+)]
+fn isolated(
+    check: &mut Check<'_>,
+    engine: Engine,
+    node: Option<&Node>,
+    given: Option<Option<Isolation>>,
+) -> Option<Isolation> {
+    let isolation = match (given, engine) {
+        (None, Engine::Builtin) => Isolation::Thread,
+        (None, _) => Isolation::Process,
+        (Some(isolation), _) => isolation?,
+    };
+    if let (Isolation::Thread, Some(node)) = (isolation, node)
+        && engine != Engine::Builtin
+    {
+        let engine = engine.name();
+        check.fault(node.at, Fault::EngineNeedsProcess { engine });
+    }
+    Some(isolation)
 }
 
 /// `alphabetical`, `by-mean`, or for some columns their levels in order.
@@ -198,10 +197,30 @@ fn header(check: &mut Check<'_>, node: &Node, data: &Path) -> Option<Vec<String>
     columns.map_err(|fault| check.fault(node.at, fault)).ok()
 }
 
-fn column(check: &mut Check<'_>, node: &Node, data: &Path, columns: &[String], name: &str) {
+/// One column or a list of them.
+fn named_columns(
+    check: &mut Check<'_>,
+    data: &Path,
+    columns: &[String],
+    node: Option<&Node>,
+    names: Option<&[String]>,
+) {
+    let (Some(node), Some(names)) = (node, names) else {
+        return;
+    };
+    let items = match &node.value {
+        Raw::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    for (item, name) in items.iter().zip(names) {
+        column(check, item.at, data, columns, name);
+    }
+}
+
+fn column(check: &mut Check<'_>, at: Span, data: &Path, columns: &[String], name: &str) {
     if !columns.iter().any(|column| column == name.trim()) {
         check.fault(
-            node.at,
+            at,
             Fault::NoColumn {
                 path: data.into(),
                 column: name.into(),
@@ -212,7 +231,7 @@ fn column(check: &mut Check<'_>, node: &Node, data: &Path, columns: &[String], n
 }
 
 /// The parameters a forest has, and what each must be.
-const PARAMETERS: &[(&str, &str)] = &[
+pub(in crate::scenario) const PARAMETERS: &[(&str, &str)] = &[
     ("trees", "a whole number from 1 up"),
     ("mtry", "a whole number from 1 up"),
     ("min_node_size", "a whole number from 1 up"),
@@ -225,7 +244,8 @@ pub(super) fn check_arms(check: &mut Check<'_>, forest: &Forest, arms: &arms::Re
         .iter()
         .map(|(name, _)| (*name).to_owned())
         .collect();
-    for (place, parameter) in arms.space.parameters().iter().enumerate() {
+    let Some(space) = &arms.space else { return };
+    for (place, parameter) in space.parameters().iter().enumerate() {
         let Some((name, expected)) = PARAMETERS
             .iter()
             .find(|(name, _)| *name == parameter.name())

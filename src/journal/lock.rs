@@ -1,0 +1,139 @@
+//! One captime per run folder.
+//!
+//! The lock is an open-file-description lock, which NFS servers honour too and which ends with its process, however that
+//! dies. The lock file holds host and process, to name the holder, and to judge by where a file system has no locks.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+
+use super::JournalError;
+
+/// The lock file's name in a run's folder.
+const FILE: &str = "lock";
+
+/// Held while a captime writes to a run's folder.
+#[derive(Debug)]
+pub struct RunLock {
+    file: File,
+    path: PathBuf,
+}
+
+impl RunLock {
+    /// Takes the lock of this folder, or says who has it.
+    pub fn take(folder: &Path) -> Result<Self, JournalError> {
+        let path = folder.join(FILE);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|error| JournalError::write(&path, error))?;
+        let mut holder = String::new();
+        // Whatever stands there only helps to name the holder.
+        let _ = (&file).take(1000).read_to_string(&mut holder);
+        let holder = holder.trim().to_owned();
+        let is_taken = match fcntl(&file, FcntlArg::F_OFD_SETLK(&whole_file(libc::F_WRLCK))) {
+            Ok(_) => false,
+            Err(Errno::EAGAIN | Errno::EACCES) => true,
+            Err(Errno::ENOLCK | Errno::ENOTSUP | Errno::ENOSYS | Errno::EINVAL) => {
+                is_alive(&holder)
+            }
+            Err(error) => return Err(JournalError::write(&path, error.into())),
+        };
+        if is_taken {
+            let holder = if holder.is_empty() {
+                "of unknown process".into()
+            } else {
+                holder
+            };
+            return Err(JournalError::Locked {
+                folder: folder.to_owned(),
+                holder,
+            });
+        }
+        let lock = Self { file, path };
+        lock.write(&format!("{}\n", myself()))?;
+        Ok(lock)
+    }
+
+    fn write(&self, text: &str) -> Result<(), JournalError> {
+        let mut file = &self.file;
+        file.set_len(0)
+            .and_then(|()| file.seek(SeekFrom::Start(0)))
+            .and_then(|_| file.write_all(text.as_bytes()))
+            .map_err(|error| JournalError::write(&self.path, error))
+    }
+}
+
+impl Drop for RunLock {
+    fn drop(&mut self) {
+        // Tells those who judge by the text that we left; the lock itself ends with the descriptor.
+        let _ = self.file.set_len(0);
+    }
+}
+
+fn whole_file(kind: i32) -> libc::flock {
+    libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    }
+}
+
+fn myself() -> String {
+    format!("process {} on {}", std::process::id(), host())
+}
+
+fn host() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+/// Whether the process this text names may still be there: on another host nobody can tell, so yes.
+fn is_alive(holder: &str) -> bool {
+    let mut words = holder.split_whitespace();
+    let (Some("process"), Some(process), Some("on"), Some(on)) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return false;
+    };
+    on != host() || Path::new("/proc").join(process).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_refused_and_told_who_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = RunLock::take(folder.path()).unwrap();
+        let refused = RunLock::take(folder.path()).unwrap_err();
+        let message = refused.to_string();
+        assert!(
+            message.contains(&format!("process {}", std::process::id())),
+            "{message}"
+        );
+        drop(first);
+        RunLock::take(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn without_locks_the_text_decides() {
+        assert!(!is_alive(""));
+        assert!(is_alive(&myself()));
+        assert!(!is_alive(&format!("process 999999999 on {}", host())));
+        assert!(is_alive("process 1 on some-other-host"));
+    }
+}

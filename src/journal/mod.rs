@@ -1,0 +1,147 @@
+//! The record of a run: JSON lines in `runs/NAME/journal.jsonl`, all that a run knows and all that its readers need.
+//!
+//! A versioned header, then one line per pull and per outcome, each with its line number and a CRC. What a policy learns
+//! from is on disk first, so replaying the file through the same `launched` and `observe` restores it exactly; whoever
+//! reports on a run reads nothing else.
+
+mod append;
+mod lock;
+mod machine;
+mod read;
+mod record;
+mod replay;
+#[cfg(test)]
+mod tests;
+
+pub use append::{Appender, Durable, Syncing};
+pub use lock::RunLock;
+pub use read::{Damage, Reader};
+pub use record::{
+    By, Calibrated, End, EndReason, Header, Lost, Machine, OutcomeRecord, PullRecord, Record,
+    Session, VERSION,
+};
+pub use replay::{Learned, Replay, Step};
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The journal's name in a run's folder.
+pub const FILE: &str = "journal.jsonl";
+
+/// Why a journal cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// No journal where one is needed.
+    #[error("there is no journal in {}", folder.display())]
+    Missing {
+        /// The run's folder.
+        folder: PathBuf,
+    },
+    /// A journal that ends before its first line does: the run was killed while it was made.
+    #[error("{} is empty", path.display())]
+    Empty {
+        /// The journal.
+        path: PathBuf,
+    },
+    /// Reading failed.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The journal.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Writing failed.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The journal, the lock or the folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A line in the middle is not what was written.
+    #[error("{} is damaged: line {line} {damage}", path.display())]
+    Damaged {
+        /// The journal.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong with it.
+        damage: Damage,
+    },
+    /// Written by a captime that knows more than we do.
+    #[error("{} is of journal version {found}; this captime reads up to {VERSION}", path.display())]
+    Newer {
+        /// The journal.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+    },
+    /// The lines are whole but tell no story: an outcome without its pull, a round that ends twice.
+    #[error("{}: line {line}: {what}", path.display())]
+    Senseless {
+        /// The journal.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// What cannot be.
+        what: &'static str,
+    },
+    /// Somebody else works on this run.
+    #[error("another captime works on {} ({holder})", folder.display())]
+    Locked {
+        /// The run's folder.
+        folder: PathBuf,
+        /// Who, as far as is known.
+        holder: String,
+    },
+}
+
+impl JournalError {
+    /// What the user can change to get past this.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Missing { folder } => Some(format!(
+                "give a run's folder, or its name in `runs/`; `ls {}` shows what is there",
+                folder.parent().unwrap_or(Path::new(".")).display()
+            )),
+            Self::Write { source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(
+                    "the disk is full: make room, then the same `captime run` goes on where it stopped".into(),
+                ),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    Some("start captime in a folder you may write to".into())
+                }
+                _ => None,
+            },
+            Self::Damaged { line, .. } | Self::Senseless { line, .. } => Some(format!(
+                "restore the file from a copy, or keep the rounds before the damage: `head -n {} journal.jsonl`",
+                line - 1
+            )),
+            Self::Newer { .. } => Some("use the captime that wrote it, or a newer one".into()),
+            Self::Locked { .. } => {
+                Some("wait for it or stop it; `--fresh` starts a new run beside it".into())
+            }
+            Self::Empty { .. } => Some("`captime run` starts it anew".into()),
+            Self::Read { .. } => None,
+        }
+    }
+
+    fn read(path: &Path, source: io::Error) -> Self {
+        if source.kind() == io::ErrorKind::NotFound {
+            let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
+            return Self::Missing { folder };
+        }
+        Self::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    fn write(path: &Path, source: io::Error) -> Self {
+        Self::Write {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,475 @@
+//! What stands on a line.
+//!
+//! The first key of a line says what it is (`journal`, `session`, `pull`, `outcome`, ...), `n` is its number in the file and
+//! `crc` the CRC-32 of all bytes before `,"crc"`. Numbers are written so that they read back to the last bit.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Damage;
+use crate::round::{ArmId, Limit, Observation, ObservationError, Pull, Round};
+
+/// The newest format we write and read.
+pub const VERSION: u64 = 1;
+
+/// The first line: everything about the run that is settled before its first round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// The version of this format.
+    pub journal: u64,
+    /// The version of the captime that started the run.
+    pub captime: String,
+    /// The run's name.
+    pub name: String,
+    /// When it was started, in UTC.
+    pub started: String,
+    /// The scenario's file, as it was given.
+    pub file: String,
+    /// The folder its paths are relative to.
+    pub folder: String,
+    /// BLAKE3 of what the scenario means, however it is written.
+    pub hash: String,
+    /// The seed all randomness comes from.
+    pub seed: u64,
+    /// Whether the target runs in virtual time: then no times are recorded and nothing is synced before the end.
+    #[serde(default, rename = "virtual")]
+    pub is_virtual: bool,
+    /// Where it was started.
+    pub machine: Machine,
+    /// What of the limits can be enforced here; null where nothing is run.
+    pub enforcement: Value,
+    /// What decisions and reports need of the scenario, with what was read from the files it refers to.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub resolved: Value,
+    /// What the scenario means, to compare with when the run goes on.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub normal: Value,
+    /// The scenario's text, so that a reader needs no other file.
+    pub scenario: String,
+}
+
+/// Where a run, or a part of it, ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Its name.
+    pub host: String,
+    /// Kernel name and release.
+    pub kernel: String,
+    /// CPUs we may use.
+    pub cpus: usize,
+    /// What the CPUs are.
+    pub cpu: String,
+    /// Bytes of memory.
+    pub memory: u64,
+}
+
+/// captime was started on this run, for the first time or again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// Counted from 1.
+    pub session: u64,
+    /// When, in UTC; none in virtual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<String>,
+    /// Pulls at a time.
+    pub slots: usize,
+    /// The budget in force, which may be raised from session to session.
+    pub budget: Value,
+    /// What of the limits can be enforced in this session.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub enforcement: Value,
+}
+
+/// Who chose a pull, where it was not the policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// `limits.calibrate`, under the guard.
+    Calibration,
+    /// A look at other arms after the first pulls all failed.
+    Probe,
+}
+
+/// A pull is about to be started.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PullRecord {
+    /// Its round.
+    #[serde(rename = "pull")]
+    pub round: Round,
+    /// The configuration.
+    pub arm: ArmId,
+    /// How far it may run.
+    pub limit: Limit,
+    /// The instance it runs on, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<u32>,
+    /// The seed handed to the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// How many outcomes the policy had learned from when it chose.
+    pub seen: u64,
+    /// Who chose it, if not the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<By>,
+}
+
+impl PullRecord {
+    /// The pull as policies know it: instances counted from 0.
+    pub fn pull(&self) -> Pull {
+        Pull {
+            arm: self.arm,
+            limit: self.limit,
+            instance: self.instance.and_then(|number| number.checked_sub(1)),
+        }
+    }
+}
+
+/// A pull ended. Exactly one of `reward`, `censored` and `failed` is there.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct OutcomeRecord<'a> {
+    /// Its round.
+    pub outcome: u64,
+    /// The reward, if it ended within its limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reward: Option<f64>,
+    /// How far it had run when it was stopped, or its limit if it ended by itself past it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub censored: Option<f64>,
+    /// Why it gave no reward although it was not censored.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<Cow<'a, str>>,
+    /// What it used of the limited resource, however it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consumption: Option<f64>,
+    /// The guard it hit: `wall`, `cpu` or `memory`.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Cow<'a, str>>,
+    /// The score as read, where `worst` and `best` map it to the reward.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// Whether the score lay outside of `worst` and `best`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clamped: bool,
+    /// Wall time in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall: Option<f64>,
+    /// CPU time in seconds, all processes and threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<f64>,
+    /// Peak memory in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// Exit code of a command that exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
+    /// Signal that ended a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// The end of what a failed command wrote to stderr.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<Cow<'a, str>>,
+    /// Seconds the run had been going for, over all its sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<f64>,
+}
+
+/// Why an outcome line tells nothing.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum Untold {
+    /// None or several of reward, censored and failed.
+    #[error("an outcome is one of `reward`, `censored` and `failed`")]
+    NotOneOf,
+    /// A value nobody can learn from.
+    #[error(transparent)]
+    Value(#[from] ObservationError),
+}
+
+impl OutcomeRecord<'_> {
+    /// What the policy sees of it.
+    pub fn observation(&self, pull: Pull) -> Result<Observation, Untold> {
+        match (self.reward, self.censored, &self.failed) {
+            (Some(reward), None, None) => {
+                let consumption = self.consumption.unwrap_or(f64::NAN);
+                Ok(Observation::ended(pull, reward, consumption)?)
+            }
+            (None, Some(at), None) => Ok(Observation::censored(pull, at)?),
+            (None, None, Some(_)) => Ok(Observation::failed(pull)),
+            _ => Err(Untold::NotOneOf),
+        }
+    }
+
+    /// The same with texts of its own.
+    pub fn into_owned(self) -> OutcomeRecord<'static> {
+        let own = |text: Option<Cow<'_, str>>| text.map(|text| Cow::Owned(text.into_owned()));
+        OutcomeRecord {
+            failed: own(self.failed),
+            guard: own(self.guard),
+            stderr: own(self.stderr),
+            ..self
+        }
+    }
+}
+
+/// The grid that calibration found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Calibrated {
+    /// Ascending.
+    pub limits: Vec<Limit>,
+    /// Seconds the run had been going for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<f64>,
+}
+
+/// A pull whose launcher was lost: it says nothing, and its round runs again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Lost {
+    /// Its round.
+    pub lost: Round,
+    /// What became of it.
+    pub why: String,
+}
+
+/// Why a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndReason {
+    /// All rounds of the budget were played.
+    Rounds,
+    /// The wall time of the budget is over.
+    Wall,
+    /// The consumption of the budget is used up.
+    Consumption,
+    /// A signal.
+    Interrupted,
+    /// The first pulls all failed: the scenario is wrong.
+    FirstFailures,
+}
+
+/// A session ended in good order.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// Why.
+    pub end: EndReason,
+    /// Seconds the run had been going for, over all its sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<f64>,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record<'a> {
+    /// The first line.
+    Header(Box<Header>),
+    /// captime started on this run.
+    Session(Session),
+    /// A pull is about to start.
+    Pull(PullRecord),
+    /// A pull ended.
+    Outcome(OutcomeRecord<'a>),
+    /// Calibration ended.
+    Calibrated(Calibrated),
+    /// A pull was lost.
+    Lost(Lost),
+    /// A session ended.
+    End(End),
+}
+
+/// `,"crc":"01234567"}` at the end of every line.
+const SEAL: &str = r#","crc":""#;
+const SEAL_LENGTH: usize = SEAL.len() + 8 + 2;
+
+/// Appends the record to `lines` as line number `n`, newline included.
+pub(super) fn write_line<R: Serialize>(record: &R, n: u64, lines: &mut Vec<u8>) {
+    let start = lines.len();
+    serde_json::to_writer(&mut *lines, record)
+        .expect("records are structs with text keys and finite numbers, written to memory");
+    let closing = lines.pop();
+    debug_assert_eq!(closing, Some(b'}'), "a record is an object");
+    lines.extend_from_slice(br#","n":"#);
+    let mut digits = itoa(n);
+    lines.append(&mut digits);
+    let crc = crc32fast::hash(&lines[start..]);
+    lines.extend_from_slice(SEAL.as_bytes());
+    lines.extend(
+        (0..8)
+            .rev()
+            .map(|nibble| b"0123456789abcdef"[(crc >> (4 * nibble) & 15) as usize]),
+    );
+    lines.extend_from_slice(b"\"}\n");
+}
+
+fn itoa(n: u64) -> Vec<u8> {
+    n.to_string().into_bytes()
+}
+
+/// Checks that a line (without its newline) is as it was written, as number `n`.
+pub(super) fn verify(line: &[u8], n: u64) -> Result<(), Damage> {
+    let crc = sealed_crc(line).ok_or(Damage::Unsealed)?;
+    let body = &line[..line.len() - SEAL_LENGTH];
+    if crc32fast::hash(body) != crc {
+        return Err(Damage::Changed);
+    }
+    // The number stands right before the seal: read it there, so that no record needs a field for it.
+    let digits = body
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    let (rest, digits) = body.split_at(body.len() - digits);
+    let number = std::str::from_utf8(digits)
+        .ok()
+        .and_then(|digits| digits.parse::<u64>().ok());
+    match number {
+        Some(number) if rest.ends_with(br#","n":"#) && number == n => Ok(()),
+        Some(number) if rest.ends_with(br#","n":"#) => Err(Damage::Misplaced { number }),
+        _ => Err(Damage::Unreadable),
+    }
+}
+
+/// Reads a line that was verified.
+pub(super) fn read_line(line: &[u8]) -> Result<Record<'_>, Damage> {
+    parse(line).map_err(|_| Damage::Unreadable)
+}
+
+fn sealed_crc(line: &[u8]) -> Option<u32> {
+    let seal = line
+        .len()
+        .checked_sub(SEAL_LENGTH)
+        .map(|start| &line[start..])?;
+    let digits = seal.strip_prefix(SEAL.as_bytes())?.strip_suffix(b"\"}")?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+fn parse(line: &[u8]) -> serde_json::Result<Record<'_>> {
+    let text = std::str::from_utf8(line).map_err(serde::de::Error::custom)?;
+    let first_key = text
+        .strip_prefix("{\"")
+        .and_then(|rest| rest.split('"').next());
+    Ok(match first_key {
+        Some("outcome") => Record::Outcome(serde_json::from_str(text)?),
+        Some("pull") => Record::Pull(serde_json::from_str(text)?),
+        Some("journal") => Record::Header(serde_json::from_str(text)?),
+        Some("session") => Record::Session(serde_json::from_str(text)?),
+        Some("limits") => Record::Calibrated(serde_json::from_str(text)?),
+        Some("lost") => Record::Lost(serde_json::from_str(text)?),
+        Some("end") => Record::End(serde_json::from_str(text)?),
+        _ => return Err(serde::de::Error::custom("unknown record")),
+    })
+}
+
+/// The version a first line claims, whatever else is on it: a newer journal may be sealed in ways we do not know.
+pub(super) fn claimed_version(line: &[u8]) -> Option<u64> {
+    let rest = line.strip_prefix(br#"{"journal":"#)?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(record: &impl Serialize, n: u64) -> Vec<u8> {
+        let mut lines = vec![];
+        write_line(record, n, &mut lines);
+        assert_eq!(lines.pop(), Some(b'\n'));
+        lines
+    }
+
+    fn read_line(line: &[u8], n: u64) -> Result<Record<'_>, Damage> {
+        verify(line, n)?;
+        super::read_line(line)
+    }
+
+    fn pull() -> PullRecord {
+        PullRecord {
+            round: Round(7),
+            arm: ArmId::from_index(16),
+            limit: Limit::new(12.5).unwrap(),
+            instance: Some(3),
+            seed: Some(99),
+            seen: 6,
+            by: None,
+        }
+    }
+
+    #[test]
+    fn a_line_is_lean_json_that_reads_back() {
+        let written = line(&pull(), 14);
+        let text = String::from_utf8(written.clone()).unwrap();
+        assert!(
+            text.starts_with(
+                r#"{"pull":7,"arm":17,"limit":12.5,"instance":3,"seed":99,"seen":6,"n":14,"crc":""#
+            ),
+            "{text}"
+        );
+        assert!(serde_json::from_str::<Value>(&text).is_ok());
+        assert_eq!(read_line(&written, 14), Ok(Record::Pull(pull())));
+    }
+
+    #[test]
+    fn numbers_read_back_to_the_last_bit() {
+        for value in [0.1 + 0.2, 1e-300, f64::MAX, 5e-324, 1.0 / 3.0] {
+            let record = OutcomeRecord {
+                outcome: 1,
+                reward: Some(0.5),
+                consumption: Some(value),
+                ..OutcomeRecord::default()
+            };
+            let written = line(&record, 1);
+            assert_eq!(read_line(&written, 1), Ok(Record::Outcome(record)));
+        }
+    }
+
+    #[test]
+    fn any_flipped_byte_is_noticed() {
+        let written = line(&pull(), 14);
+        for place in 0..written.len() {
+            for flip in [1, 0x20, 0x80] {
+                let mut changed = written.clone();
+                changed[place] ^= flip;
+                // The one change that means nothing: the case of the CRC's own letters.
+                if changed.eq_ignore_ascii_case(&written) && place >= written.len() - 10 {
+                    continue;
+                }
+                assert!(read_line(&changed, 14).is_err(), "byte {place}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_in_the_wrong_place_is_noticed() {
+        assert_eq!(
+            read_line(&line(&pull(), 14), 15),
+            Err(Damage::Misplaced { number: 14 })
+        );
+        assert_eq!(read_line(b"", 1), Err(Damage::Unsealed));
+        assert_eq!(read_line(b"{}", 1), Err(Damage::Unsealed));
+    }
+
+    #[test]
+    fn an_outcome_is_one_thing() {
+        let pull = pull().pull();
+        assert_eq!(pull.instance, Some(2));
+        let mut record = OutcomeRecord {
+            outcome: 7,
+            ..OutcomeRecord::default()
+        };
+        assert_eq!(record.observation(pull), Err(Untold::NotOneOf));
+        record.failed = Some("exit code 3".into());
+        assert_eq!(record.observation(pull), Ok(Observation::failed(pull)));
+        record.reward = Some(1.0);
+        assert_eq!(record.observation(pull), Err(Untold::NotOneOf));
+        record.failed = None;
+        assert!(
+            record.observation(pull).is_err(),
+            "a reward needs its consumption"
+        );
+        record.consumption = Some(1.0);
+        assert_eq!(
+            record.observation(pull),
+            Ok(Observation::ended(pull, 1.0, 1.0).unwrap())
+        );
+    }
+}

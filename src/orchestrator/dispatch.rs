@@ -1,0 +1,487 @@
+//! The loop itself: events in, one state change each, journal before learning.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
+
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::{Interval, MissedTickBehavior, Sleep};
+
+use super::event::{Event, Now, Running, Watch};
+use super::signal::Signals;
+use super::{Budget, Clock, Next, Progress, RunError, State};
+use crate::journal::{
+    Appender, Durable, End, EndReason, Learned, Lost, OutcomeRecord, PullRecord, Session, Syncing,
+};
+use crate::round::{Observation, Round, Seen};
+use crate::target::{Ended, Ending, Failing, Job, Measured, Outcome, Target};
+
+/// What a session is made of.
+pub struct Setup<'a> {
+    /// What the run knows so far.
+    pub state: State,
+    /// Where it stood when it was last left; the default for a new run.
+    pub progress: Progress,
+    /// Its journal, read or written up to here.
+    pub journal: Appender,
+    /// What pulls run on.
+    pub target: Box<dyn Target + 'a>,
+    /// Where the target tells how pulls ended.
+    pub ends: UnboundedReceiver<Ended>,
+    /// Pulls at a time.
+    pub slots: usize,
+    /// When to stop.
+    pub budget: Budget,
+    /// How often a lost pull is run again before it counts as failed.
+    pub retries: u32,
+    /// What of the limits is enforced in this session, for the record.
+    pub enforcement: serde_json::Value,
+    /// Who looks on.
+    pub watch: &'a mut dyn Watch,
+}
+
+/// How a session ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// Why.
+    pub reason: EndReason,
+    /// What the run knows.
+    pub state: State,
+    /// Seconds over all sessions.
+    pub seconds: f64,
+}
+
+/// A session under way.
+pub struct Orchestrator<'a> {
+    state: State,
+    journal: Appender,
+    target: Box<dyn Target + 'a>,
+    ends: UnboundedReceiver<Ended>,
+    durable: UnboundedReceiver<Durable>,
+    signals: Signals,
+    clock: Clock,
+    budget: Budget,
+    retries: u32,
+    watch: &'a mut dyn Watch,
+    slots: Vec<Option<Running>>,
+    /// Pulls to run again, before anything new is chosen.
+    again: VecDeque<PullRecord>,
+    /// Outcomes that are written, with their line, and not learned from yet.
+    unlearned: VecDeque<(u64, Box<Learned>)>,
+    lost: BTreeMap<u64, u32>,
+    /// Set once nothing more is started and what runs is being stopped.
+    stopping: Option<EndReason>,
+    signals_seen: u32,
+}
+
+impl<'a> Orchestrator<'a> {
+    /// Writes down that a session begins. To be called inside a tokio runtime.
+    pub fn begin(setup: Setup<'a>) -> Result<Self, RunError> {
+        let Setup {
+            state,
+            progress,
+            mut journal,
+            target,
+            ends,
+            slots,
+            budget,
+            retries,
+            enforcement,
+            watch,
+        } = setup;
+        let is_virtual = journal.syncing() == Syncing::AtEnd;
+        let (tell, durable) = unbounded_channel();
+        journal.append(&Session {
+            session: progress.sessions + 1,
+            started: (!is_virtual).then(|| jiff::Timestamp::now().strftime("%FT%TZ").to_string()),
+            slots,
+            budget: serde_json::to_value(budget).unwrap_or_default(),
+            enforcement,
+        })?;
+        if !is_virtual {
+            journal.sync()?;
+            // Nobody listens any more only when the session is over.
+            journal.sync_elsewhere(move |durable| drop(tell.send(durable)))?;
+        }
+        Ok(Self {
+            state,
+            journal,
+            target,
+            ends,
+            durable,
+            signals: Signals::listen()?,
+            clock: Clock::from(progress.seconds),
+            budget,
+            retries,
+            watch,
+            slots: vec![None; slots.max(1)],
+            again: progress.in_flight,
+            unlearned: progress
+                .waiting
+                .into_iter()
+                .map(|learned| (0, learned))
+                .collect(),
+            lost: progress.lost,
+            stopping: None,
+            signals_seen: 0,
+        })
+    }
+
+    /// Runs until the budget ends or somebody stops it.
+    pub async fn run(mut self) -> Result<Finished, RunError> {
+        let mut timers = Timers::new(&self);
+        self.catch_up()?;
+        loop {
+            if let Some(reason) = self.finished() {
+                return self.finish(reason);
+            }
+            let event = self.next_event(&mut timers).await;
+            if let Err(error) = self.handle(event) {
+                // Whatever runs must not outlive us; the journal has all that could be written.
+                self.stop_all();
+                return Err(error);
+            }
+            if self.signals_seen > 1 {
+                return Ok(self.leave(EndReason::Interrupted));
+            }
+        }
+    }
+
+    async fn next_event(&mut self, timers: &mut Timers) -> Event {
+        tokio::select! {
+            biased;
+            () = self.signals.next() => Event::Signal,
+            () = elapsed(&mut timers.wall), if timers.wall.is_some() && self.stopping.is_none() => Event::WallOver,
+            Some(durable) = self.durable.recv() => Event::Durable(durable),
+            Some(ended) = self.ends.recv() => Event::Ended(ended),
+            () = ticked(&mut timers.tick), if timers.tick.is_some() => Event::Tick,
+        }
+    }
+
+    fn handle(&mut self, event: Event) -> Result<(), RunError> {
+        match event {
+            Event::Ended(ended) => self.ended(ended)?,
+            Event::Durable(Ok(line)) => self.learn_up_to(line)?,
+            Event::Durable(Err(error)) => return Err(self.journal.failed(error).into()),
+            Event::Signal => {
+                self.signals_seen += 1;
+                self.stop(EndReason::Interrupted);
+            }
+            Event::WallOver => self.stop(EndReason::Wall),
+            Event::Tick => {
+                self.watch
+                    .tick(&now(&self.state, &self.slots, &self.clock, self.budget));
+            }
+        }
+        if self.watch.is_gone() {
+            self.stop(EndReason::Interrupted);
+        }
+        Ok(())
+    }
+
+    /// Runs again what was in flight, and learns what the last session could not.
+    fn catch_up(&mut self) -> Result<(), RunError> {
+        if let Some(found) = self.state.due_calibration() {
+            self.calibrated(found)?;
+        }
+        self.fill()?;
+        self.learn_up_to(0)
+    }
+
+    /// A pull ended: its outcome is written, and learned from when that is on disk.
+    fn ended(&mut self, ended: Ended) -> Result<(), RunError> {
+        let Some(running) = self.slots.get_mut(ended.slot).and_then(Option::take) else {
+            return Ok(());
+        };
+        let pull = running.pull;
+        match ended.ending {
+            Ending::Brought(outcome) => self.brought(pull, *outcome),
+            Ending::Stopped => {
+                if self.stopping.is_none() {
+                    self.again.push_back(pull);
+                    self.fill()?;
+                }
+                Ok(())
+            }
+            Ending::Lost { why } => self.was_lost(pull, why),
+        }
+    }
+
+    fn brought(&mut self, pull: PullRecord, outcome: Outcome) -> Result<(), RunError> {
+        let at = (self.journal.syncing() == Syncing::Outcomes).then(|| self.clock.seconds());
+        let observation = outcome.observation;
+        let outcome = record(pull.round, outcome, at);
+        let line = self.journal.append(&outcome)?;
+        self.unlearned.push_back((
+            line,
+            Box::new(Learned {
+                pull,
+                observation,
+                outcome,
+            }),
+        ));
+        match self.journal.syncing() {
+            Syncing::Outcomes => self.journal.request_sync().map_err(RunError::from),
+            Syncing::AtEnd => self.learn_up_to(line),
+        }
+    }
+
+    /// A pull whose launcher went away says nothing: it runs again, but not for ever.
+    fn was_lost(&mut self, pull: PullRecord, why: String) -> Result<(), RunError> {
+        if self.stopping.is_some() {
+            return Ok(());
+        }
+        self.watch.lost(&pull, &why);
+        let times = self.lost.entry(pull.round.0).or_default();
+        *times += 1;
+        if *times > self.retries {
+            let failing = Failing {
+                reason: format!("lost {times} times: {why}"),
+                guard: None,
+                stderr: String::new(),
+            };
+            let outcome = Outcome::failed(pull.pull(), failing, None, Measured::default());
+            return self.brought(pull, outcome);
+        }
+        self.journal.append(&Lost {
+            lost: pull.round,
+            why,
+        })?;
+        self.again.push_back(pull);
+        self.fill()
+    }
+
+    /// Learns, in order, from the outcomes that are on disk; each makes room for one launch.
+    fn learn_up_to(&mut self, line: u64) -> Result<(), RunError> {
+        while self
+            .unlearned
+            .front()
+            .is_some_and(|(written, _)| *written <= line)
+        {
+            let Some((_, learned)) = self.unlearned.pop_front() else {
+                break;
+            };
+            let found = self.state.learned(&learned);
+            let now = now(&self.state, &self.slots, &self.clock, self.budget);
+            self.watch.learned(&learned, &now);
+            if let Some(found) = found {
+                self.calibrated(found)?;
+            }
+            self.fill()?;
+        }
+        Ok(())
+    }
+
+    fn calibrated(&mut self, mut found: crate::journal::Calibrated) -> Result<(), RunError> {
+        found.at = (self.journal.syncing() == Syncing::Outcomes).then(|| self.clock.seconds());
+        self.journal.append(&found)?;
+        // They were made from a grid, so they are one.
+        let _ = self.state.calibrated(&found.limits);
+        let now = now(&self.state, &self.slots, &self.clock, self.budget);
+        self.watch.calibrated(&found, &now);
+        Ok(())
+    }
+
+    /// Launches as long as there is room and budget.
+    fn fill(&mut self) -> Result<(), RunError> {
+        while self.stopping.is_none() {
+            let running = self.slots.iter().flatten().count();
+            if running + self.unlearned.len() >= self.slots.len() {
+                return Ok(());
+            }
+            let Some(slot) = self.slots.iter().position(Option::is_none) else {
+                return Ok(());
+            };
+            if let Some(pull) = self.again.pop_front() {
+                self.start(slot, pull);
+                continue;
+            }
+            if self.spent().is_some() {
+                return Ok(());
+            }
+            match self.state.choose() {
+                Next::Pull(pull) => self.launch(slot, pull)?,
+                Next::Wait => return Ok(()),
+                Next::Hopeless => self.stop(EndReason::FirstFailures),
+            }
+        }
+        Ok(())
+    }
+
+    fn launch(&mut self, slot: usize, mut pull: PullRecord) -> Result<(), RunError> {
+        if self.journal.syncing() == Syncing::Outcomes {
+            pull.seed = Some(self.state.target_seed(pull.round));
+        }
+        self.journal.append(&pull)?;
+        self.state.launched(&pull);
+        self.start(slot, pull);
+        Ok(())
+    }
+
+    fn start(&mut self, slot: usize, pull: PullRecord) {
+        self.slots[slot] = Some(Running {
+            pull,
+            since: Instant::now(),
+        });
+        self.target.start(Job {
+            slot,
+            round: pull.round,
+            pull: pull.pull(),
+            seed: pull.seed.unwrap_or_default(),
+        });
+        let now = now(&self.state, &self.slots, &self.clock, self.budget);
+        self.watch.launched(slot, &pull, &now);
+    }
+
+    fn stop(&mut self, reason: EndReason) {
+        if self.stopping.is_none() {
+            self.stopping = Some(reason);
+            let now = now(&self.state, &self.slots, &self.clock, self.budget);
+            self.watch.stopping(reason, &now);
+            self.stop_all();
+        }
+    }
+
+    fn stop_all(&mut self) {
+        for slot in 0..self.slots.len() {
+            if self.slots[slot].is_some() {
+                self.target.stop(slot);
+            }
+        }
+    }
+
+    fn spent(&self) -> Option<EndReason> {
+        let tally = self.state.tally();
+        self.budget
+            .ended(tally.launched, self.clock.seconds(), tally.consumption)
+    }
+
+    /// Why the session is over, if it is: nothing runs, nothing waits, and nothing more is started.
+    fn finished(&self) -> Option<EndReason> {
+        let is_idle = self.slots.iter().all(Option::is_none) && self.unlearned.is_empty();
+        if !is_idle {
+            return None;
+        }
+        self.stopping.or_else(|| {
+            if self.again.is_empty() {
+                self.spent()
+            } else {
+                None
+            }
+        })
+    }
+
+    fn finish(mut self, reason: EndReason) -> Result<Finished, RunError> {
+        let at = (self.journal.syncing() == Syncing::Outcomes).then(|| self.clock.seconds());
+        self.journal.append(&End { end: reason, at })?;
+        self.journal.sync()?;
+        Ok(self.leave(reason))
+    }
+
+    fn leave(self, reason: EndReason) -> Finished {
+        Finished {
+            reason,
+            seconds: self.clock.seconds(),
+            state: self.state,
+        }
+    }
+}
+
+fn now<'a>(
+    state: &'a State,
+    slots: &'a [Option<Running>],
+    clock: &Clock,
+    budget: Budget,
+) -> Now<'a> {
+    Now {
+        state,
+        slots,
+        seconds: clock.seconds(),
+        budget,
+    }
+}
+
+/// An outcome as the journal has it.
+fn record(round: Round, outcome: Outcome, at: Option<f64>) -> OutcomeRecord<'static> {
+    let Outcome {
+        observation,
+        failure,
+        consumption,
+        score,
+        is_clamped,
+        measured,
+    } = outcome;
+    let (reward, censored, is_failed) = match Observation::seen(&observation) {
+        Seen::Rewarded { reward, .. } => (Some(reward), None, false),
+        Seen::Censored { at } => (None, Some(at.get()), false),
+        Seen::Failed => (None, None, true),
+    };
+    let consumption = match observation.seen() {
+        Seen::Rewarded { consumption, .. } => Some(consumption),
+        _ => consumption,
+    };
+    let failing = failure.filter(|_| is_failed);
+    let (reason, guard, stderr) = match failing {
+        Some(Failing {
+            reason,
+            guard,
+            stderr,
+        }) => (
+            Some(reason),
+            guard.map(|guard| guard.name().into()),
+            Some(stderr).filter(|text| !text.is_empty()),
+        ),
+        None => (is_failed.then(|| "failed".to_owned()), None, None),
+    };
+    OutcomeRecord {
+        outcome: round.0,
+        reward,
+        censored,
+        failed: reason.map(Into::into),
+        consumption,
+        guard,
+        score,
+        clamped: is_clamped,
+        wall: measured.wall,
+        cpu: measured.cpu,
+        memory: measured.memory,
+        exit: measured.exit,
+        signal: measured.signal,
+        stderr: stderr.map(Into::into),
+        at,
+    }
+}
+
+struct Timers {
+    wall: Option<std::pin::Pin<Box<Sleep>>>,
+    tick: Option<Interval>,
+}
+
+impl Timers {
+    fn new(of: &Orchestrator<'_>) -> Self {
+        let wall = of.budget.wall.and_then(|wall| of.clock.at(wall));
+        Self {
+            wall: wall.map(|end| Box::pin(tokio::time::sleep_until(end.into()))),
+            tick: of.watch.period().map(|period| {
+                let mut tick = tokio::time::interval(period);
+                tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
+                tick
+            }),
+        }
+    }
+}
+
+async fn elapsed(timer: &mut Option<std::pin::Pin<Box<Sleep>>>) {
+    match timer {
+        Some(timer) => timer.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn ticked(timer: &mut Option<Interval>) {
+    match timer {
+        Some(timer) => {
+            timer.tick().await;
+        }
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,83 @@
+//! The loop of a run: one `select!` makes one event, one function handles it.
+//!
+//! The order is a promise: journal the pull, launch it, journal the outcome, wait until that is on disk, then let the
+//! policy learn. A slot stays taken until its outcome was learned from, and every outcome is followed by at most one
+//! launch, so decisions depend on the order of outcomes only, never on how fast the disk is.
+
+mod brief;
+mod calibration;
+mod clock;
+mod dispatch;
+mod event;
+mod first_failures;
+mod opening;
+mod past;
+mod plan;
+mod resume;
+mod signal;
+mod slots;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use brief::{Brief, StoredArms, StoredLimits, StoredParameter};
+pub use clock::Clock;
+pub use dispatch::{Finished, Orchestrator, Setup};
+pub use event::{Now, Running, Watch};
+pub use opening::{Opened, open};
+pub use past::{Past, gain, settled};
+pub use plan::{Budget, Calibrate, Limits, Plan};
+pub use resume::{Progress, resume};
+pub use slots::{allowed_cpus, cpus_of_slots};
+pub use state::{Next, State, Tally};
+
+use crate::journal::JournalError;
+
+/// Why a run cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The journal cannot be read or written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The journal is of another run than the scenario's.
+    #[error("line {line} of the journal does not belong to this scenario")]
+    Foreign {
+        /// The line.
+        line: u64,
+    },
+    /// The scenario is not the one the run was started with.
+    #[error("the scenario has changed since this run was started:\n    {}", changes.join("\n    "))]
+    Changed {
+        /// What was and what is.
+        changes: Vec<String>,
+    },
+    /// A smaller budget than the run had already.
+    #[error("the budget may be raised while a run goes on, not lowered: {from} then, {to} now")]
+    Lowered {
+        /// What the last session had.
+        from: Budget,
+        /// What is asked for.
+        to: Budget,
+    },
+    /// The system refuses signals or threads.
+    #[error("cannot start the run: {0}")]
+    System(#[from] std::io::Error),
+}
+
+impl RunError {
+    /// What the user can change to get past this.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Journal(error) => error.hint(),
+            Self::Foreign { .. } => Some("start a new run with `--fresh`".into()),
+            Self::Changed { .. } => Some(
+                "change it back, or start a new run with `--fresh`; only `budget` may change"
+                    .into(),
+            ),
+            Self::Lowered { .. } => {
+                Some("raise it again, or start a new run with `--fresh`".into())
+            }
+            Self::System(_) => None,
+        }
+    }
+}

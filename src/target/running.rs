@@ -1,0 +1,92 @@
+//! How the orchestrator runs pulls on any target: start one in a slot, and be told once how it ended.
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::{Outcome, VirtualTarget};
+use crate::round::{Pull, Round};
+
+/// A pull to run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Job {
+    /// Where; slots are counted from 0, and one pull at a time runs in each.
+    pub slot: usize,
+    /// Its round.
+    pub round: Round,
+    /// The arm, the limit, and the instance if there is one.
+    pub pull: Pull,
+    /// The seed for the target.
+    pub seed: u64,
+}
+
+/// How a pull ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// It brought something.
+    Brought(Box<Outcome>),
+    /// We stopped it: it says nothing.
+    Stopped,
+    /// What ran it went away: it says nothing either.
+    Lost {
+        /// What became of it.
+        why: String,
+    },
+}
+
+/// The end of a pull.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ended {
+    /// Where it ran.
+    pub slot: usize,
+    /// Its round.
+    pub round: Round,
+    /// How.
+    pub ending: Ending,
+}
+
+/// Where ends are told; exactly one for every start.
+pub type Ends = UnboundedSender<Ended>;
+
+/// Something that pulls are run on. Neither method waits for anything.
+pub trait Target {
+    /// Starts a pull in a free slot.
+    fn start(&mut self, job: Job);
+
+    /// Stops the pull in this slot, if one is running; its end is told as ever.
+    fn stop(&mut self, slot: usize);
+}
+
+/// A target in virtual time: a pull ends as soon as it starts.
+pub struct InVirtualTime {
+    target: Box<dyn VirtualTarget>,
+    seed: u64,
+    ends: Ends,
+}
+
+impl InVirtualTime {
+    /// Runs pulls on `target`, with the run's own seed.
+    pub fn new(target: Box<dyn VirtualTarget>, seed: u64, ends: Ends) -> Self {
+        Self { target, seed, ends }
+    }
+}
+
+impl Target for InVirtualTime {
+    fn start(&mut self, job: Job) {
+        let ran = self.target.run(self.seed, job.round, job.pull);
+        let outcome = Outcome {
+            observation: ran.observation,
+            failure: None,
+            consumption: Some(ran.consumption),
+            score: None,
+            is_clamped: false,
+            measured: super::Measured::default(),
+        };
+        // Nobody listens any more only when the run is over.
+        let _ = self.ends.send(Ended {
+            slot: job.slot,
+            round: job.round,
+            ending: Ending::Brought(Box::new(outcome)),
+        });
+    }
+
+    fn stop(&mut self, _: usize) {}
+}

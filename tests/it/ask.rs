@@ -1,0 +1,294 @@
+//! `captime ask` from outside: requests in, answers out.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+const SCENARIO: &str = "
+name: asked
+target: external
+arms: {grid: {trees: [100, 200, 300], depth: [2, 4]}}
+limits: {of: wall, grid: [1s, 5s, 12.5s]}
+price: {cost: x, penalty: 10 * x}
+policy: rcucb
+seed: 3
+";
+
+struct Asked {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Asked {
+    fn start(folder: &Path, args: &[&str]) -> Self {
+        let file = folder.join("asked.yaml");
+        if !file.exists() {
+            std::fs::write(&file, SCENARIO).unwrap();
+        }
+        let mut child = Command::new(env!("CARGO_BIN_EXE_captime"))
+            .arg("ask")
+            .arg(&file)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self {
+            child,
+            input,
+            output,
+        }
+    }
+
+    fn raw(&mut self, line: &[u8]) -> Value {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(line).unwrap();
+        input.write_all(b"\n").unwrap();
+        input.flush().unwrap();
+        let mut answer = String::new();
+        self.output.read_line(&mut answer).unwrap();
+        serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{answer:?}: {error}"))
+    }
+
+    fn say(&mut self, request: &Value) -> Value {
+        self.raw(request.to_string().as_bytes())
+    }
+
+    /// Plays rounds with a reward that favours deep trees.
+    fn play(&mut self, rounds: usize) -> Vec<Value> {
+        (0..rounds)
+            .map(|_| {
+                let pull = self.say(&json!({"ask": {}}))["pull"].clone();
+                let trees = pull["configuration"]["trees"].as_f64().unwrap();
+                let used = trees / 50.0;
+                let told = if used <= pull["limit"].as_f64().unwrap() {
+                    let reward = pull["configuration"]["depth"].as_f64().unwrap() / 4.0;
+                    json!({"tell": {"id": pull["id"], "reward": reward, "consumption": used}})
+                } else {
+                    json!({"tell": {"id": pull["id"], "censored": pull["limit"]}})
+                };
+                assert_eq!(self.say(&told), json!({"told": {"id": pull["id"]}}));
+                pull
+            })
+            .collect()
+    }
+
+    fn end(mut self) -> String {
+        drop(self.input.take());
+        let output = self.child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+#[test]
+fn asks_tells_and_recommends() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut asked = Asked::start(folder.path(), &[]);
+    assert_eq!(asked.say(&json!({"best": {}})), json!({"best": null}));
+    assert_eq!(
+        asked.say(&json!({"explain": {}}))["explain"]["why"],
+        "nothing"
+    );
+    let first = asked.say(&json!({"ask": {}}));
+    assert_eq!(first["pull"]["id"], 1);
+    assert_eq!(
+        first["pull"]["limit"], 12.5,
+        "the opening plays the largest limit"
+    );
+    assert_eq!(
+        first["pull"]["configuration"],
+        json!({"trees": 100, "depth": 2})
+    );
+    // Several may be open at once, and be told in any order.
+    let second = asked.say(&json!({"ask": {}}));
+    assert_eq!(
+        (&second["pull"]["id"], &second["pull"]["arm"]),
+        (&json!(2), &json!(2))
+    );
+    assert_eq!(
+        asked.say(&json!({"tell": {"id": 2, "reward": 1.0, "consumption": 2}})),
+        json!({"told": {"id": 2}})
+    );
+    assert_eq!(
+        asked.say(&json!({"tell": {"id": 1, "failed": true}})),
+        json!({"told": {"id": 1}})
+    );
+    asked.play(60);
+    let best = asked.say(&json!({"best": {}}))["best"].clone();
+    assert_eq!(
+        best["configuration"],
+        json!({"trees": 100, "depth": 4}),
+        "{best}"
+    );
+    let interval = best["interval"].as_array().unwrap();
+    let gain = best["gain"].as_f64().unwrap();
+    assert!(interval[0].as_f64().unwrap() <= gain && gain <= interval[1].as_f64().unwrap());
+    assert!(best["pulls"].as_u64().unwrap() > 3);
+    let explain = asked.say(&json!({"explain": {}}))["explain"].clone();
+    assert_eq!(explain["why"], "index");
+    for side in ["chosen", "runner_up"] {
+        let (index, mean, width) = (
+            &explain[side]["index"],
+            &explain[side]["mean"],
+            &explain[side]["width"],
+        );
+        let sum = mean.as_f64().unwrap() + width.as_f64().unwrap();
+        assert!((index.as_f64().unwrap() - sum).abs() < 1e-9, "{explain}");
+    }
+    assert_eq!(asked.end(), "");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "nothing was written"
+    );
+}
+
+#[test]
+fn bad_lines_get_an_error_and_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut asked = Asked::start(folder.path(), &[]);
+    asked.say(&json!({"ask": {}}));
+    asked.say(&json!({"ask": {}}));
+    assert_eq!(
+        asked.say(&json!({"tell": {"id": 2, "failed": true}})),
+        json!({"told": {"id": 2}})
+    );
+    let mut line = 3;
+    let mut answers = String::new();
+    let huge = format!("{{\"ask\":{{\"{}\":1}}}}", "x".repeat(2 << 20));
+    let deep = "[".repeat(100_000);
+    for bad in [
+        "",
+        "nonsense",
+        "[]",
+        "{}",
+        "7",
+        "{\"ask\":{},\"best\":{}}",
+        "{\"aks\":{}}",
+        "{\"frobnicate\":{}}",
+        "{\"ask\":7}",
+        "{\"ask\":{\"arm\":1}}",
+        "{\"tell\":{}}",
+        "{\"tell\":{\"id\":\"one\",\"failed\":true}}",
+        "{\"tell\":{\"id\":1}}",
+        "{\"tell\":{\"id\":1,\"reward\":0.5}}",
+        "{\"tell\":{\"id\":1,\"consumption\":0.5}}",
+        "{\"tell\":{\"id\":1,\"reward\":1.5,\"consumption\":1}}",
+        "{\"tell\":{\"id\":1,\"reward\":-0.1,\"consumption\":1}}",
+        "{\"tell\":{\"id\":1,\"reward\":0.5,\"consumption\":-1}}",
+        "{\"tell\":{\"id\":1,\"reward\":NaN,\"consumption\":1}}",
+        "{\"tell\":{\"id\":1,\"reward\":1e999,\"consumption\":1}}",
+        "{\"tell\":{\"id\":1,\"reward\":\"high\",\"consumption\":1}}",
+        "{\"tell\":{\"id\":1,\"censored\":0}}",
+        "{\"tell\":{\"id\":1,\"censored\":-3}}",
+        "{\"tell\":{\"id\":1,\"failed\":false}}",
+        "{\"tell\":{\"id\":1,\"failed\":true,\"reward\":1,\"consumption\":1}}",
+        "{\"tell\":{\"id\":1,\"rewrad\":1,\"consumption\":1}}",
+        "{\"tell\":{\"id\":2,\"failed\":true}}",
+        "{\"tell\":{\"id\":3,\"failed\":true}}",
+        "{\"tell\":{\"id\":-1,\"failed\":true}}",
+        "{\"tell\":{\"id\":0,\"failed\":true}}",
+        huge.as_str(),
+        deep.as_str(),
+    ] {
+        line += 1;
+        let answer = asked.raw(bad.as_bytes());
+        let error = &answer["error"];
+        assert_eq!(error["line"], line, "{answer}");
+        let (what, fix) = (
+            error["what"].as_str().unwrap(),
+            error["fix"].as_str().unwrap(),
+        );
+        assert!(!what.is_empty() && !fix.is_empty());
+        let shown: String = bad.chars().take(70).collect();
+        answers += &format!("{shown}\n    {what}\n    fix: {fix}\n");
+    }
+    let answer = asked.raw(b"{\"ask\":{}\xff}");
+    assert_eq!(answer["error"]["what"], "the line is not UTF-8");
+    insta::assert_snapshot!(answers);
+    // As if nothing had been said: pull 1 is still open, and the next is the third.
+    assert_eq!(
+        asked.say(&json!({"tell": {"id": 1, "reward": 1, "consumption": 1}})),
+        json!({"told": {"id": 1}})
+    );
+    assert_eq!(asked.say(&json!({"ask": {}}))["pull"]["id"], 3);
+    asked.end();
+}
+
+#[test]
+fn a_recorded_conversation_goes_on_where_it_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let args = ["--journal", journal.to_str().unwrap()];
+    let mut whole = Asked::start(folder.path(), &[]);
+    let expected = whole.play(50);
+    whole.end();
+    let mut pulls = vec![];
+    for _ in 0..5 {
+        let mut part = Asked::start(folder.path(), &args);
+        pulls.extend(part.play(10));
+        part.kill();
+    }
+    assert_eq!(pulls, expected);
+    // Left open when we were killed, still open afterwards.
+    let mut last = Asked::start(folder.path(), &args);
+    assert_eq!(last.say(&json!({"ask": {}}))["pull"]["id"], 51);
+    last.kill();
+    let mut again = Asked::start(folder.path(), &args);
+    assert_eq!(again.say(&json!({"ask": {}}))["pull"]["id"], 52);
+    assert_eq!(
+        again.say(&json!({"tell": {"id": 51, "failed": true}})),
+        json!({"told": {"id": 51}})
+    );
+    // Only one at a time.
+    let refused = Command::new(env!("CARGO_BIN_EXE_captime"))
+        .arg("ask")
+        .arg(folder.path().join("asked.yaml"))
+        .args(args)
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("another captime"));
+    assert!(
+        again
+            .end()
+            .contains("going on after 51 pulls; still open: 51")
+    );
+}
+
+#[test]
+fn a_changed_scenario_is_refused_with_what_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let args = ["--journal", journal.to_str().unwrap()];
+    let mut asked = Asked::start(folder.path(), &args);
+    asked.play(3);
+    asked.end();
+    let changed = SCENARIO.replace("seed: 3", "seed: 4");
+    std::fs::write(folder.path().join("asked.yaml"), changed).unwrap();
+    let refused = Command::new(env!("CARGO_BIN_EXE_captime"))
+        .arg("ask")
+        .arg(folder.path().join("asked.yaml"))
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        message.contains("- seed: 3") && message.contains("+ seed: 4"),
+        "{message}"
+    );
+}
