@@ -14,14 +14,6 @@ mod init;
 mod man;
 mod run;
 mod run_folder;
-mod exec;
-mod exit_code;
-mod exit_code;
-mod failure;
-mod failure;
-mod forest;
-mod forest;
-mod init;
 mod scenario_file;
 mod study;
 
