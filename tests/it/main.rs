@@ -6,6 +6,7 @@
 
 mod ask;
 mod check;
+mod datasets;
 mod exec;
 mod forest;
 mod init;
