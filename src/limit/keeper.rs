@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
+use nix::sys::socket::{MsgFlags, recv};
 use rustix::process::{Resource, Rlimit, set_child_subreaper, setrlimit};
 
 use super::error::LimitError;
@@ -111,5 +112,11 @@ impl Stop for Line {
             Ok(()) if message[0] == CANCEL => message == wire::cancel(self.number),
             _ => true,
         }
+    }
+
+    fn is_urgent(&mut self) -> bool {
+        // The end of the stream: the captime we serve is gone.
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        matches!(recv(self.socket.as_raw_fd(), &mut [0], flags), Ok(0))
     }
 }

@@ -23,12 +23,18 @@ pub(super) trait Stop {
     fn descriptors(&self) -> Vec<BorrowedFd<'_>>;
     /// Called when one of them has something; true if the run is to end.
     fn is_asked(&mut self) -> bool;
+    /// Whether there is no time left for a grace period: nobody waits for the run any more.
+    fn is_urgent(&mut self) -> bool {
+        false
+    }
 }
 
 /// The soonest a CPU limit is looked at again: bounds both the overshoot and the wake-ups near the end.
 const CPU_FLOOR: Duration = Duration::from_micros(250);
 /// How often memory is looked at where the kernel does not watch it for us.
 const MEMORY_PERIOD: Duration = Duration::from_millis(10);
+/// How often, in a grace period, it is looked at whether anybody still waits for its end.
+const URGENCY_PERIOD: Duration = Duration::from_millis(50);
 /// How far the sum over dead processes may exceed the group's own count before we believe that something left the group.
 const ESCAPE_MARGIN: Duration = Duration::from_millis(5);
 
@@ -86,7 +92,7 @@ pub(super) fn run(
         memory_hit: false,
     };
     let cause = run.watch(stop)?;
-    let left_behind = run.end(cause);
+    let left_behind = run.end(cause, stop);
     Ok(run.report(cause, left_behind, launch))
 }
 
@@ -259,13 +265,13 @@ impl Run<'_> {
     }
 
     /// Ends whatever is alive; gives how many processes besides the main one there were.
-    fn end(&mut self, cause: Cause) -> u64 {
+    fn end(&mut self, cause: Cause, stop: &mut dyn Stop) -> u64 {
         if cause == Cause::None && self.is_over() {
             return 0;
         }
         let mut others: HashSet<i32> = self.alive().into_iter().collect();
         if cause != Cause::None && !self.limits.grace.is_zero() {
-            self.ask_politely();
+            self.ask_politely(stop);
         }
         if self.main_end.is_none() {
             let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
@@ -318,14 +324,15 @@ impl Run<'_> {
     }
 
     /// SIGTERM to all, then up to the grace period for them to leave.
-    fn ask_politely(&mut self) {
+    fn ask_politely(&mut self, stop: &mut dyn Stop) {
         let deadline = Instant::now().after(self.limits.grace);
         let members = tree::descendants(self.slot.keeper);
         tree::signal(&members, Signal::TERM);
         // A stopped process hears nothing.
         tree::signal(&members, Signal::CONT);
         while !self.is_over() && Instant::now() < deadline {
-            if self.wait(Some(deadline), None).is_err() {
+            let look = deadline.min(Instant::now().after(URGENCY_PERIOD));
+            if self.wait(Some(look), None).is_err() || stop.is_urgent() {
                 return;
             }
         }

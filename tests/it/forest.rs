@@ -286,7 +286,7 @@ fn limits_hold_for_engines_that_cannot_be_stopped() {
         };
         let used = seen[name].as_f64().expect("seconds");
         assert!((0.29..5.0).contains(&used), "{resource}: {used}");
-        assert!(started.elapsed() < std::time::Duration::from_secs(60));
+        assert!(started.elapsed() < std::time::Duration::from_mins(1));
     }
     let said = refusal(&[
         HOUSES,

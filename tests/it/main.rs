@@ -6,10 +6,15 @@
 
 mod ask;
 mod check;
+mod datasets;
+mod examples;
 mod exec;
+mod faults;
 mod forest;
 mod init;
 mod limit;
+mod run;
 mod scenario;
+mod scene;
 mod study;
 mod usage;
