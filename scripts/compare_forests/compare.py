@@ -100,7 +100,7 @@ def more_columns(header, rows, predict):
 
 class Bench:
     def __init__(self, options, folder):
-        self.options, self.folder, self.seen = options, folder, []
+        self.options, self.folder = options, folder
 
     def split(self, table, number):
         """Seven tenths to learn from; the same rows for everybody."""
@@ -132,7 +132,9 @@ class Bench:
         result, peak = run([str(word) for word in command])
         result |= {"peer": peer, "configuration": configuration, "threads": threads, "split": number}
         result |= {"peak_megabytes": peak, "rows_in_table": table.rows, "columns_in_table": table.columns}
-        self.seen.append(result)
+        if self.options.json:
+            with open(self.options.json, "a") as file:
+                file.write(json.dumps(result) + "\n")
         return result
 
     def interleaved(self, peers, table, configurations, threads, splits):
@@ -190,20 +192,21 @@ def show(title, header, rows):
 
 
 def fit_table(bench, table, peers, splits):
-    results = bench.interleaved(peers, table, list(CONFIGURATIONS), [1], splits)
+    chosen = list(bench.options.configurations)
+    results = bench.interleaved(peers, table, chosen, [1], splits)
 
     def cells(peer, cell):
-        ours = [results[peer, name, 1] for name in CONFIGURATIONS]
-        theirs = [results["ranger", name, 1] for name in CONFIGURATIONS]
+        ours = [results[peer, name, 1] for name in chosen]
+        theirs = [results["ranger", name, 1] for name in chosen]
         return [cell(a, same_splits(a, b)) for a, b in zip(ours, theirs)]
 
     def times(ours, theirs):
         return f"{median(ours, 'fit_cpu_seconds'):.3f} ({ratio(ours, theirs, 'fit_cpu_seconds'):.2f})"
 
     show(
-        f"Fit, one thread: CPU seconds, median over the splits (ratio to ranger), and peak memory of the process in C.",
-        ["", *CONFIGURATIONS, "peak MB"],
-        [[peer, *cells(peer, times), f"{median(results[peer, 'C', 1], 'peak_megabytes'):.0f}"] for peer in peers],
+        f"Fit, one thread: CPU seconds, median over the splits (ratio to ranger), and peak memory of the process in {chosen[-1]}.",
+        ["", *chosen, "peak MB"],
+        [[peer, *cells(peer, times), f"{median(results[peer, chosen[-1], 1], 'peak_megabytes'):.0f}"] for peer in peers],
     )
 
     def errors(ours, theirs):
@@ -219,7 +222,7 @@ def fit_table(bench, table, peers, splits):
         return f"{1000 * best:.1f} ({best / of:.2f})"
 
     some = [peer for peer in peers if peer not in ("ranger with oob.error", "captime portable")]
-    header = ["", *CONFIGURATIONS]
+    header = ["", *chosen]
     show(f"RMSE on unseen rows, mean of {splits} splits (set against ranger on the same).", header, [[p, *cells(p, errors)] for p in some])
     show("Leaves per tree, mean.", header, [[p, *cells(p, leaves)] for p in some])
     tested = table.rows - int(0.7 * table.rows)
@@ -232,15 +235,16 @@ def fit_table(bench, table, peers, splits):
 
 def threads_table(bench, table, peers, splits):
     threaded = [peer for peer in THREADED if peer in peers]
-    results = bench.interleaved(threaded, table, list(CONFIGURATIONS), [1, 2], splits)
+    chosen = list(bench.options.configurations)
+    results = bench.interleaved(threaded, table, chosen, [1, 2], splits)
     rows = []
     for peer in threaded:
         row = [peer]
-        for name in CONFIGURATIONS:
+        for name in chosen:
             one, two = results[peer, name, 1], results[peer, name, 2]
             row.append(f"{ratio(one, two, 'fit_seconds'):.2f}")
         rows.append(row)
-    show("How many times faster two threads are than one, wall time, median of the ratios.", ["", *CONFIGURATIONS], rows)
+    show("How many times faster two threads are than one, wall time, median of the ratios.", ["", *chosen], rows)
 
 
 def growth_table(bench, base, header, rows, peers, splits):
@@ -302,10 +306,11 @@ def parse():
     parser.add_argument("--drop", default="", help="columns to leave out, separated by commas")
     parser.add_argument("--splits", type=int, default=10, help="how many random splits (10)")
     parser.add_argument("--peer-splits", type=int, default=10, help="how many of them for all but ranger and captime (10)")
+    parser.add_argument("--configurations", default="ABC", help="which of A, B and C to fit (ABC)")
     parser.add_argument("--stops", type=int, default=200, help="how many fits to stop (200)")
     parser.add_argument("--only", default=",".join(TABLES), help=f"tables to make, of {','.join(TABLES)}")
     parser.add_argument("--without", default="", help="peers to leave out, separated by commas")
-    parser.add_argument("--json", type=pathlib.Path, help="write every measurement to this file")
+    parser.add_argument("--json", type=pathlib.Path, help="append every measurement to this file")
     parser.add_argument("--cache", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--captime", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -319,6 +324,8 @@ def main():
         sys.exit(f"compare-forests: no such peer: {name} (there are {', '.join(PEERS)})")
     for name in set(wanted) - set(TABLES):
         sys.exit(f"compare-forests: no such table: {name} (there are {', '.join(TABLES)})")
+    if not options.configurations or set(options.configurations) - set(CONFIGURATIONS):
+        sys.exit(f"compare-forests: configurations are of {', '.join(CONFIGURATIONS)}")
     if "ranger" in without:
         sys.exit("compare-forests: ranger is what the others are compared with")
     header, rows = read(options.data, set(options.drop.split(",")))
@@ -339,8 +346,6 @@ def main():
             growth_table(bench, table, header, rows, peers, max(3, options.splits // 2))
         if "stop" in wanted:
             stop_table(bench, table, options.stops)
-        if options.json:
-            options.json.write_text("".join(json.dumps(result) + "\n" for result in bench.seen))
     say(f"{time.monotonic() - started:.0f} s in all")
 
 

@@ -140,7 +140,7 @@ impl<'a> Grower<'a> {
         let predictors = plan.columns.len();
         Self {
             plan,
-            scratch: Scratch::new(distinct, plan.mtry),
+            scratch: Scratch::new(&plan.columns, plan.mtry),
             class_scratch: (plan.class_count > 2)
                 .then(|| ClassScratch::new(plan.class_count, distinct)),
             counts: Vec::new(),

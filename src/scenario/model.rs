@@ -112,6 +112,17 @@ impl Scenario {
         if forest.threads != 1 {
             option("threads", forest.threads.to_string());
         }
+        if !forest.drop.is_empty() {
+            option("drop", forest.drop.join(","));
+        }
+        match &forest.levels {
+            Levels::ByMean => option("level-order", "by-response".into()),
+            Levels::Alphabetical(listed) => {
+                for (column, levels) in listed {
+                    option("levels", format!("{column}={}", levels.join(",")));
+                }
+            }
+        }
         for (name, value) in with.configuration.iter() {
             option(&name.replace('_', "-"), value.to_string());
         }

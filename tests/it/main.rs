@@ -6,6 +6,7 @@
 
 mod ask;
 mod check;
+mod datasets;
 mod examples;
 mod exec;
 mod faults;

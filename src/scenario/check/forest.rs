@@ -142,14 +142,14 @@ fn isolated(
     Some(isolation)
 }
 
-/// `alphabetical`, `by-mean`, or for some columns their levels in order.
+/// `alphabetical`, `by-response`, or for some columns their levels in order.
 fn levels(check: &mut Check<'_>, node: &Node) -> Option<Levels> {
     let Raw::Map(entries) = &node.value else {
         return check
             .word(
                 node,
                 "levels",
-                &[("alphabetical", false), ("by-mean", true)],
+                &[("alphabetical", false), ("by-response", true)],
             )
             .map(|by_mean| {
                 if by_mean {

@@ -133,7 +133,7 @@ pub(super) fn forest() -> Value {
                         vec![
                             words(
                                 "By name, or by the mean response in the training rows.",
-                                &["alphabetical", "by-mean"],
+                                &["alphabetical", "by-response"],
                             ),
                             json!({"type": "object", "description": "For some columns, their levels in order.", "additionalProperties": list("Levels in order.", scalar("A level."))}),
                         ],
