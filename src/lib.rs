@@ -10,6 +10,7 @@ pub mod orchestrator;
 pub mod learner;
 pub mod limit;
 pub mod policy;
+pub mod report;
 pub mod round;
 pub mod scenario;
 pub mod space;
