@@ -6,11 +6,12 @@
 
 pub mod cli;
 pub mod journal;
-pub mod orchestrator;
 pub mod learner;
 pub mod limit;
+pub mod orchestrator;
 pub mod policy;
 pub mod report;
+pub mod progress;
 pub mod round;
 pub mod scenario;
 pub mod space;

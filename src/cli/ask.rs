@@ -7,9 +7,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::run_folder::failure;
 use super::{Exit, Failure};
-use crate::journal::{Appender, JournalError, RunLock, Session, Syncing};
-use crate::orchestrator::{Opened, Plan, RunError, State, open};
+use crate::journal::{Appender, RunLock, Session, Syncing};
+use crate::orchestrator::{Opened, Plan, State, open};
 use crate::scenario::{Scenario, Target};
 
 const EXAMPLES: &str = r#"Each line on stdin is one request, each gets one line on stdout, flushed at once:
@@ -51,7 +52,7 @@ struct Recording {
 
 /// Runs the command.
 pub fn run(args: AskArgs) -> Result<Exit, Failure> {
-    let scenario = super::scenario::read(&args.scenario)?;
+    let scenario = super::scenario_file::read_scenario(&args.scenario)?;
     let Target::External(external) = &scenario.target else {
         let message = format!(
             "`ask` needs a scenario with `target: external`, not `{}`",
@@ -162,19 +163,4 @@ fn recorded<'s>(
         _lock: lock,
     };
     Ok(protocol::Desk::new(scenario, state, Some(recording), open))
-}
-
-fn failure(error: &RunError) -> Failure {
-    let is_usage = matches!(
-        error,
-        RunError::Changed { .. }
-            | RunError::Lowered { .. }
-            | RunError::Journal(JournalError::Locked { .. })
-    );
-    let failure = if is_usage {
-        Failure::usage(error)
-    } else {
-        Failure::ours(error)
-    };
-    failure.hint(error.hint())
 }

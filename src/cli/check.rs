@@ -1,74 +1,52 @@
-//! `captime check`: what this machine can enforce, and how to get more.
+//! `captime check`: what the machine can enforce, and everything about a scenario short of running it.
+
+mod machine;
+mod picture;
+mod trials;
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::limit::{self, Detected, Level, MemoryControl};
-
-use super::{Exit, Failure, exit_code};
+use super::{Exit, Failure, exit_code, failure};
+use crate::{limit, scenario};
 
 const EXAMPLES: &str = "\
 Examples:
-  captime check";
+  captime check                    what this machine can enforce, and how to get more
+  captime check arms.yaml          arms, limits, prices and three command lines of a scenario
+  captime check arms.yaml --try 3  also runs three pulls and shows what was read from each";
 
-/// Say what this machine can enforce, and how to get more.
+/// Check a scenario, and show what it means: arms, limits, prices, command lines.
+///
+/// Without a scenario, says what this machine can enforce and how to get more.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
-pub struct Check {}
+pub struct Check {
+    /// The scenario file.
+    scenario: Option<PathBuf>,
+    /// Also run so many pulls, each of another arm, and show what was read from each.
+    #[arg(long = "try", value_name = "N", requires = "scenario", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    trials: Option<u64>,
+}
 
 impl Check {
     pub(super) fn run(&self) -> Result<Exit, Failure> {
-        machine(&limit::detect(), &mut std::io::stdout().lock())?;
-        Ok(Exit::Done)
-    }
-}
-
-/// Writes what was detected, one fact per line.
-fn machine(detected: &Detected, to: &mut dyn Write) -> std::io::Result<()> {
-    let level = match detected.level {
-        Level::Cgroup2 => "a control group per run, ended as a whole",
-        Level::Subreaper => "every process of a run is our descendant, ended one by one",
-    };
-    writeln!(to, "level   {}: {level}", detected.level)?;
-    writeln!(to, "wall    exact")?;
-    let cpu = if detected.is_cpu_exact() {
-        "exact, of the whole process tree"
-    } else {
-        "a lower bound: children that nobody waits for are not counted once they have ended"
-    };
-    writeln!(to, "cpu     {cpu}")?;
-    let memory = match detected.memory {
-        MemoryControl::Cgroup2 => "exact, kept by the kernel (cgroup2 memory controller)",
-        MemoryControl::Cgroup1 => "exact, kept by the kernel (cgroup v1 memory controller)",
-        MemoryControl::Sampled => {
-            "sampled every 10 ms: a fast program can exceed its limit for that long; peaks are lower bounds"
-        }
-    };
-    writeln!(to, "memory  {memory}")?;
-    for missing in &detected.missing {
-        writeln!(to, "missing {missing}")?;
-    }
-    for advice in &detected.advice {
-        writeln!(to, "more    {advice}")?;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_missing_is_said_with_what_to_do() {
-        let detected = Detected {
-            level: Level::Subreaper,
-            memory: MemoryControl::Sampled,
-            missing: vec!["no cgroup2 filesystem is mounted".to_owned()],
-            advice: vec!["mount it".to_owned()],
+        let Some(file) = &self.scenario else {
+            machine::write(&limit::detect(), &mut std::io::stdout().lock())?;
+            return Ok(Exit::Done);
         };
-        let mut text = Vec::new();
-        machine(&detected, &mut text).unwrap();
-        insta::assert_snapshot!(String::from_utf8(text).unwrap());
+        let checked = scenario::read(file)?;
+        let mut stderr = std::io::stderr().lock();
+        for notice in checked.render_notices(failure::has_colours(&stderr)) {
+            writeln!(stderr, "{notice}\n")?;
+        }
+        drop(stderr);
+        picture::write(&checked.scenario, &mut std::io::stdout().lock())?;
+        match self.trials {
+            Some(count) => trials::run(&checked.scenario, count),
+            None => Ok(Exit::Done),
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! What went wrong, as the user reads it: the message, then what to do about it.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use super::Exit;
+use crate::scenario::ScenarioError;
 
 /// An error on its way to stderr, with its hint and exit code.
 #[derive(Debug)]
@@ -11,6 +12,8 @@ pub struct Failure {
     /// Empty when there is nothing to say, as after a closed pipe.
     message: String,
     hint: Option<String>,
+    /// Whether the message stands for itself, without our name in front.
+    is_picture: bool,
 }
 
 impl Failure {
@@ -20,6 +23,7 @@ impl Failure {
             exit: Exit::Usage,
             message: message.to_string(),
             hint: None,
+            is_picture: false,
         }
     }
 
@@ -29,6 +33,7 @@ impl Failure {
             exit: Exit::Failed,
             message: message.to_string(),
             hint: None,
+            is_picture: false,
         }
     }
 
@@ -50,7 +55,8 @@ impl Failure {
             return;
         }
         // Nowhere left to complain to when stderr itself is gone.
-        let _ = writeln!(to, "captime: {}", self.message);
+        let name = if self.is_picture { "" } else { "captime: " };
+        let _ = writeln!(to, "{name}{}", self.message);
         if let Some(hint) = &self.hint {
             let _ = writeln!(to, "  hint: {hint}");
         }
@@ -65,8 +71,26 @@ impl From<std::io::Error> for Failure {
                 exit: Exit::Done,
                 message: String::new(),
                 hint: None,
+                is_picture: false,
             };
         }
         Self::ours(error)
     }
+}
+
+/// A scenario with mistakes: each is shown with its line, in colours where they are welcome.
+impl From<ScenarioError> for Failure {
+    fn from(error: ScenarioError) -> Self {
+        Self {
+            exit: Exit::Usage,
+            message: error.render(has_colours(&std::io::stderr())),
+            hint: None,
+            is_picture: true,
+        }
+    }
+}
+
+/// Whether colours are welcome there: on a terminal, unless `NO_COLOR` is set.
+pub(super) fn has_colours(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

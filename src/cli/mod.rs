@@ -1,12 +1,20 @@
 //! The command line: one file per subcommand, exit codes in one list, errors printed in one place.
 
 mod ask;
+mod best;
 mod check;
+mod completions;
 mod exec;
 mod exit_code;
+mod explain;
+mod export;
 mod failure;
-mod scenario;
 mod forest;
+mod init;
+mod man;
+mod run;
+mod run_folder;
+mod scenario_file;
 mod study;
 
 pub use exit_code::Exit;
@@ -30,11 +38,19 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(run::RunArgs),
+    Best(best::BestArgs),
+    Explain(explain::ExplainArgs),
+    Export(export::ExportArgs),
     Ask(ask::AskArgs),
+    Check(check::Check),
+    Init(init::Init),
     Study(study::StudyArgs),
     Forest(forest::ForestArgs),
-    Check(check::Check),
     Exec(exec::Exec),
+    Completions(completions::CompletionsArgs),
+    /// Write the manual page to stdout, for `man -l -`.
+    Man,
 }
 
 /// Runs the command line of this process and gives its exit status.
@@ -73,10 +89,17 @@ fn run(args: &[OsString]) -> ExitCode {
 
 fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
+        Command::Run(args) => run::run(args),
+        Command::Best(args) => best::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Export(args) => export::run(args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man => man::run(),
         Command::Ask(args) => ask::run(args),
+        Command::Check(check) => check.run(),
+        Command::Init(init) => init.run(),
         Command::Study(args) => study::run(args),
         Command::Forest(args) => forest::run(args),
-        Command::Check(check) => check.run(),
         Command::Exec(exec) => Ok(Exit::Status(exec::run(&exec))),
     }
 }

@@ -29,7 +29,7 @@ pub struct Header {
     pub file: String,
     /// The folder its paths are relative to.
     pub folder: String,
-    /// BLAKE3 of the scenario's text.
+    /// BLAKE3 of what the scenario means, however it is written.
     pub hash: String,
     /// The seed all randomness comes from.
     pub seed: u64,
@@ -40,9 +40,12 @@ pub struct Header {
     pub machine: Machine,
     /// What of the limits can be enforced here; null where nothing is run.
     pub enforcement: Value,
-    /// Files the scenario refers to whose content the arms or instances come from, as they were read.
+    /// What decisions and reports need of the scenario, with what was read from the files it refers to.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub resolved: Value,
+    /// What the scenario means, to compare with when the run goes on.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub normal: Value,
     /// The scenario's text, so that a reader needs no other file.
     pub scenario: String,
 }
@@ -146,6 +149,9 @@ pub struct OutcomeRecord<'a> {
     /// The score as read, where `worst` and `best` map it to the reward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
+    /// Whether the score lay outside of `worst` and `best`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clamped: bool,
     /// Wall time in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall: Option<f64>,

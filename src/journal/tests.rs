@@ -32,6 +32,7 @@ fn header() -> Header {
         },
         enforcement: Value::Null,
         resolved: Value::Null,
+        normal: Value::Null,
         scenario: "name: try\ntarget: external\n".into(),
     }
 }

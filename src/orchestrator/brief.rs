@@ -3,7 +3,6 @@
 //! A scenario refers to files: arms in a table, instances in a folder, a data set. They may change or be gone when
 //! somebody asks for the best pair, so what was read from them is stored with the run.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -334,31 +333,6 @@ fn value(stored: &Json) -> Option<Value> {
     })
 }
 
-/// Which settings differ between two scenarios' texts, line by line, for people: `-` what was, `+` what is.
-pub fn difference(before: &str, after: &str) -> Vec<String> {
-    let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
-    for line in meaningful(before) {
-        *counts.entry(line).or_default() -= 1;
-    }
-    for line in meaningful(after) {
-        *counts.entry(line).or_default() += 1;
-    }
-    let gone = meaningful(before)
-        .filter(|line| counts[line] < 0)
-        .map(|line| format!("- {line}"));
-    let new = meaningful(after)
-        .filter(|line| counts[line] > 0)
-        .map(|line| format!("+ {line}"));
-    gone.chain(new).collect()
-}
-
-fn meaningful(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().map(str::trim_end).filter(|line| {
-        let line = line.trim_start();
-        !line.is_empty() && !line.starts_with('#')
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -421,12 +395,5 @@ mod tests {
         comes_back(&format!(
             "arms: {{list: [{{name: one, a: 1}}, {{name: two, a: 2}}]}}\n{rest}"
         ));
-    }
-
-    #[test]
-    fn differences_are_shown_without_comments() {
-        let before = "seed: 1 \n# old\npolicy: rcucb\nbudget: {rounds: 10}\n";
-        let after = "seed: 2\n\n# new\npolicy: rcucb\nbudget: {rounds: 10}\n";
-        assert_eq!(difference(before, after), ["- seed: 1", "+ seed: 2"]);
     }
 }

@@ -407,6 +407,7 @@ fn record(round: Round, outcome: Outcome, at: Option<f64>) -> OutcomeRecord<'sta
         failure,
         consumption,
         score,
+        is_clamped,
         measured,
     } = outcome;
     let (reward, censored, is_failed) = match Observation::seen(&observation) {
@@ -439,6 +440,7 @@ fn record(round: Round, outcome: Outcome, at: Option<f64>) -> OutcomeRecord<'sta
         consumption,
         guard,
         score,
+        clamped: is_clamped,
         wall: measured.wall,
         cpu: measured.cpu,
         memory: measured.memory,

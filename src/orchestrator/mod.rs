@@ -11,6 +11,7 @@ mod dispatch;
 mod event;
 mod first_failures;
 mod opening;
+mod past;
 mod plan;
 mod resume;
 mod signal;
@@ -19,11 +20,12 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use brief::{Brief, StoredArms, StoredLimits, StoredParameter, difference};
+pub use brief::{Brief, StoredArms, StoredLimits, StoredParameter};
 pub use clock::Clock;
 pub use dispatch::{Finished, Orchestrator, Setup};
 pub use event::{Now, Running, Watch};
-pub use opening::{Opened, hash, open};
+pub use opening::{Opened, open};
+pub use past::{Past, gain, settled};
 pub use plan::{Budget, Calibrate, Limits, Plan};
 pub use resume::{Progress, resume};
 pub use slots::{allowed_cpus, cpus_of_slots};

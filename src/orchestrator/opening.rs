@@ -6,11 +6,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Brief, Budget, Plan, Progress, RunError, State, difference, resume};
+use super::{Brief, Budget, Plan, Progress, RunError, State, resume};
 use crate::journal::{
     Appender, FILE, Header, JournalError, Machine, Reader, RunLock, Step, Syncing, VERSION,
 };
-use crate::scenario::Scenario;
+use crate::scenario::{Difference, Scenario, difference};
 
 /// A run that is ours to go on with.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub fn open(
     let mut state = State::new(plan);
     match Reader::open(folder) {
         Ok(reader) => {
-            let (reader, progress) = go_on(reader, scenario, &brief, &mut state, look)?;
+            let (reader, progress) = go_on(reader, scenario, &mut state, look)?;
             let is_cut = reader.is_torn();
             let journal = Appender::resume(&reader, syncing)?;
             Ok(Opened {
@@ -93,41 +93,29 @@ fn header(scenario: &Scenario, brief: &Brief, syncing: Syncing, enforcement: Val
         started: jiff::Timestamp::now().strftime("%FT%TZ").to_string(),
         file: scenario.file.display().to_string(),
         folder: folder.display().to_string(),
-        hash: hash(&scenario.text),
+        hash: scenario.hash(),
         seed: scenario.seed,
         is_virtual: syncing == Syncing::AtEnd,
         machine: Machine::here(),
         enforcement,
         resolved: serde_json::to_value(brief).unwrap_or_default(),
+        normal: scenario.normal(),
         scenario: scenario.text.clone(),
     }
-}
-
-/// How a scenario's text is known by.
-pub fn hash(text: &str) -> String {
-    blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
 fn go_on(
     reader: Reader,
     scenario: &Scenario,
-    brief: &Brief,
     state: &mut State,
     mut look: impl FnMut(&Step),
 ) -> Result<(Reader, Progress), RunError> {
     let header = reader.header();
-    if header.hash != hash(&scenario.text) {
-        let changes = difference(
-            &without_budget(&header.scenario),
-            &without_budget(&scenario.text),
-        );
-        if !changes.is_empty() {
-            return Err(RunError::Changed { changes });
-        }
-    }
-    let stored: Option<Brief> = serde_json::from_value(header.resolved.clone()).ok();
-    if stored.as_ref() != Some(brief) {
-        let changes = files_changed(stored.as_ref(), brief);
+    if let Difference::BudgetRaised(changes) | Difference::Other(changes) = difference(
+        &without_budget(header.normal.clone()),
+        &without_budget(scenario.normal()),
+    ) {
+        let changes = changes.iter().map(ToString::to_string).collect();
         return Err(RunError::Changed { changes });
     }
     let mut budget = Budget::default();
@@ -147,64 +135,10 @@ fn go_on(
     Ok(found)
 }
 
-/// The text without its `budget` section, which may change while a run goes on.
-fn without_budget(text: &str) -> String {
-    let mut is_budget = false;
-    let mut kept = String::new();
-    for line in text.lines() {
-        let is_top_level =
-            line.starts_with(|letter: char| !letter.is_whitespace() && letter != '#');
-        if is_top_level {
-            is_budget = line.starts_with("budget:");
-        }
-        if !is_budget {
-            kept += line;
-            kept.push('\n');
-        }
+/// A scenario's normal form without its budget, which may be raised while a run goes on.
+fn without_budget(mut normal: Value) -> Value {
+    if let Value::Object(normal) = &mut normal {
+        normal.remove("budget");
     }
-    kept
-}
-
-/// The text is the same but what it refers to is not: says which part.
-fn files_changed(stored: Option<&Brief>, brief: &Brief) -> Vec<String> {
-    let Some(stored) = stored else {
-        return vec!["the journal's header was written by another captime".into()];
-    };
-    let mut changes = vec![];
-    if stored.arms != brief.arms {
-        changes.push(format!(
-            "arms: {} then, {} now, from a file that changed",
-            stored.arms.count, brief.arms.count
-        ));
-    }
-    if stored.instances != brief.instances || stored.instance_count != brief.instance_count {
-        changes.push(format!(
-            "instances: {} then, {} now, or others",
-            stored.instance_count, brief.instance_count
-        ));
-    }
-    if changes.is_empty() {
-        changes.push("what this captime makes of the scenario".into());
-    }
-    changes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_budget_may_differ() {
-        let old = "name: a\nbudget:\n  rounds: 5\n\n  # more\nseed: 1\n";
-        let new = "name: a\nbudget: {rounds: 9, wall: 3s}\nseed: 1\n";
-        assert_eq!(
-            difference(&without_budget(old), &without_budget(new)),
-            Vec::<String>::new()
-        );
-        let other = "name: a\nbudget: {rounds: 9}\nseed: 2\n";
-        assert_eq!(
-            difference(&without_budget(old), &without_budget(other)),
-            ["- seed: 1", "+ seed: 2"]
-        );
-    }
+    normal
 }

@@ -53,6 +53,7 @@ fn header() -> Header {
         },
         enforcement: serde_json::Value::Null,
         resolved: serde_json::Value::Null,
+        normal: serde_json::Value::Null,
         scenario: String::new(),
     }
 }
@@ -246,6 +247,7 @@ impl Unruly {
                 failure: None,
                 consumption: None,
                 score: None,
+                is_clamped: false,
                 measured: Measured::default(),
             })),
             _ => Ending::Brought(Box::new(Outcome {
@@ -253,6 +255,7 @@ impl Unruly {
                 failure: None,
                 consumption: Some(ran.consumption),
                 score: None,
+                is_clamped: false,
                 measured: Measured::default(),
             })),
         };

@@ -35,12 +35,8 @@ impl ScenarioError {
             out.push_str("\n\n");
         }
         let count = self.mistakes.len();
-        out += &format!(
-            "{}: {count} mistake{}",
-            self.file.display(),
-            if count == 1 { "" } else { "s" }
-        );
-        out
+        let mistakes = if count == 1 { "mistake" } else { "mistakes" };
+        out + &format!("{}: {count} {mistakes}", self.file.display())
     }
 }
 

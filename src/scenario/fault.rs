@@ -104,7 +104,11 @@ pub enum Fault {
     #[error("parameter `{name}`: step 0 never arrives")]
     StepZero { name: String },
     #[error("`{name}`: lower bound {from} is above upper bound {to}")]
-    EmptyRange { name: String, from: f64, to: f64 },
+    EmptyRange {
+        name: String,
+        from: String,
+        to: String,
+    },
     #[error("parameter `{name}` has the value {value} twice")]
     ValueTwice { name: String, value: String },
     #[error("{0}")]
@@ -236,10 +240,6 @@ fn choose<'a>(
 
 impl Fault {
     /// What the user can write instead.
-    #[expect(
-        clippy::too_many_lines,
-        reason = "one line per mistake; splitting would scatter the list"
-    )]
     pub fn hint(&self) -> Option<String> {
         let text = |text: &str| Some(text.to_owned());
         match self {
@@ -247,7 +247,9 @@ impl Fault {
                 "quote text that holds `: `, ` #`, `{`, `[`, `*`, `&`, `!`, `%` or `@`, and close what is open",
             ),
             Self::Tab => text("indent with spaces"),
-            Self::Twice { .. } => text("keep one of them"),
+            Self::Twice { .. } | Self::ValueTwice { .. } | Self::Limit(LimitError::Twice(_)) => {
+                text("keep one of them")
+            }
             Self::TooDeep { .. } => text("a scenario needs six levels at most"),
             Self::TooLarge => {
                 text("put long lists of arms into a CSV file: `arms: {file: arms.csv}`")
@@ -264,11 +266,12 @@ impl Fault {
             Self::Recursive => text("write the value out"),
             Self::NotUtf8 => text("save it as UTF-8; is it a YAML file at all?"),
             Self::Unreadable { .. } => text("paths are relative to the scenario's folder"),
-            Self::NoScenario { .. } => text("`captime init` writes a scenario to start from"),
-            Self::Empty => text("`captime init` writes a scenario to start from"),
+            Self::NoScenario { .. } | Self::Empty => {
+                text("`captime init` writes a scenario to start from")
+            }
             Self::UnknownKey { key, known, .. } => choose("keys", key, known.iter().copied()),
             Self::NoValue { .. } => text("write a value after the colon, or remove the key"),
-            Self::WrongType { .. } | Self::OutOfRange { .. } => None,
+            Self::WrongType { .. } | Self::OutOfRange { .. } | Self::ForestValue { .. } => None,
             Self::Missing { example, .. }
             | Self::ChooseOne { example, .. }
             | Self::EmptyList { example, .. } => Some(format!("write `{example}`")),
@@ -284,7 +287,6 @@ impl Fault {
             Self::EmptyRange { from, to, .. } => {
                 Some(format!("swap them: `from: {to}, to: {from}`"))
             }
-            Self::ValueTwice { .. } => text("keep one of them"),
             Self::Space(SpaceError::TooMany { .. }) => {
                 text("take larger steps, fewer values, or list the arms in a file")
             }
@@ -301,7 +303,6 @@ impl Fault {
                 text("the first line names the parameters, each further line is an arm")
             }
             Self::Limit(LimitError::NotPositive(_)) => text("limits are above 0"),
-            Self::Limit(LimitError::Twice(_)) => text("keep one of them"),
             Self::Limit(LimitError::Empty) => text("write `grid: [0.2s, 0.5s, 1s]`"),
             Self::CalibrateWithoutGuard { of, example } => {
                 Some(format!("add `{of}: {example}` to `limits`"))
@@ -357,7 +358,6 @@ impl Fault {
             Self::MtryAbovePredictors { predictors, .. } => {
                 Some(format!("let `mtry` end at {predictors}"))
             }
-            Self::ForestValue { .. } => None,
             Self::UnknownInstance { name, known } => {
                 choose("instances", name, known.iter().map(String::as_str))
             }

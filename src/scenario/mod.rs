@@ -4,6 +4,7 @@ mod caution;
 mod check;
 mod diagnosis;
 mod fault;
+mod identity;
 mod model;
 mod raw;
 mod source;
@@ -12,6 +13,7 @@ mod template;
 pub use caution::{Caution, Notice};
 pub use diagnosis::ScenarioError;
 pub use fault::{Fault, Mistake};
+pub use identity::{Change, Difference, difference};
 pub use model::{
     Budget, Calibrate, Command, Engine, External, Forest, Guards, Isolation, Launch, LaunchStdin,
     Levels, LimitSource, Limits, Normalise, Pin, Prices, Recorded, Resource, Reward, Scenario,

@@ -70,6 +70,62 @@ impl Scenario {
         }
     }
 
+    /// A path as the scenario writes it: relative to its folder where it lies there.
+    pub fn path_as_written<'p>(&self, path: &'p Path) -> &'p Path {
+        path.strip_prefix(&self.folder).unwrap_or(path)
+    }
+
+    /// The command line that runs this pull by hand, for people to copy; none where nothing is run.
+    ///
+    /// Commands run in their own directory; for a forest it is `captime forest` in the scenario's folder.
+    pub fn command_line(&self, with: &Filling<'_>) -> Option<String> {
+        match &self.target {
+            Target::Command(command) => Some(command.launch(with).shell_line()),
+            Target::Forest(forest) => Some(self.forest_line(forest, with)),
+            Target::Synthetic(_) | Target::Recorded(_) | Target::External(_) => None,
+        }
+    }
+
+    fn forest_line(&self, forest: &Forest, with: &Filling<'_>) -> String {
+        let mut words = vec![
+            "captime".to_owned(),
+            "forest".into(),
+            self.path_as_written(&forest.data).display().to_string(),
+            "--predict".into(),
+            forest.predict.clone(),
+        ];
+        let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+        option("train", forest.train.to_string());
+        if forest.task != Task::Auto {
+            option("task", forest.task.name().into());
+        }
+        if forest.engine != Engine::Builtin {
+            option("engine", forest.engine.name().into());
+        }
+        if forest.normalise != Normalise::Range {
+            option("normalise", forest.normalise.name().into());
+        }
+        if forest.threads != 1 {
+            option("threads", forest.threads.to_string());
+        }
+        for (name, value) in with.configuration.iter() {
+            option(&name.replace('_', "-"), value.to_string());
+        }
+        let unit = if self.limits.of == Resource::Work {
+            ""
+        } else {
+            "s"
+        };
+        option("limit", format!("{}{unit}", with.limit));
+        option("resource", self.limits.of.name().into());
+        option("seed", with.seed.to_string());
+        words
+            .iter()
+            .map(|word| shell_word(word))
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
     /// The limit on CPU time of a pull: what the policy granted if that is CPU time, else the guard.
     pub fn cpu_limit(&self, limit: Limit) -> Option<f64> {
         match self.limits.of {
@@ -310,6 +366,17 @@ pub enum Task {
     Classification,
 }
 
+impl Task {
+    /// As scenarios call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Regression => "regression",
+            Self::Classification => "classification",
+        }
+    }
+}
+
 /// Which forest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
@@ -321,6 +388,17 @@ pub enum Engine {
     Linfa,
 }
 
+impl Engine {
+    /// As scenarios call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Builtin => "builtin",
+            Self::Smartcore => "smartcore",
+            Self::Linfa => "linfa",
+        }
+    }
+}
+
 /// Where a forest grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
@@ -330,6 +408,16 @@ pub enum Isolation {
     Process,
 }
 
+impl Isolation {
+    /// As scenarios call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Thread => "thread",
+            Self::Process => "process",
+        }
+    }
+}
+
 /// What the root mean squared error is divided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Normalise {
@@ -337,6 +425,16 @@ pub enum Normalise {
     Range,
     /// Its standard deviation.
     Sd,
+}
+
+impl Normalise {
+    /// As scenarios call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Range => "range",
+            Self::Sd => "sd",
+        }
+    }
 }
 
 /// In what order the levels of a factor stand.

@@ -82,9 +82,9 @@ impl Template {
             if tail.starts_with("{{") || tail.starts_with("}}") {
                 plain.push_str(&tail[..1]);
                 rest = &tail[2..];
-            } else if tail.starts_with('}') {
+            } else if let Some(after) = tail.strip_prefix('}') {
                 faults.push((Fault::Unopened, at..at + 1));
-                rest = &tail[1..];
+                rest = after;
             } else if let Some(end) = tail[1..]
                 .find(['{', '}'])
                 .filter(|end| tail[1 + end..].starts_with('}'))

@@ -291,3 +291,97 @@ retries: 0
     );
     assert_eq!(scenario.policy().parameters()["recommend"], "best");
 }
+
+/// Every scenario in `tests/fixtures/scenarios/bad`: its mistakes as people read them.
+#[test]
+fn every_mistake_is_shown_with_its_line_and_the_fix() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scenarios/bad");
+    let mut names = fixtures(&folder);
+    names.sort();
+    assert!(names.len() >= 40, "{}", names.len());
+    for name in names {
+        let text = std::fs::read_to_string(folder.join(&name)).unwrap();
+        let shown = match parse(&text, Path::new(&name), &folder) {
+            Ok(_) => panic!("{name} is fine"),
+            Err(error) => error.to_string(),
+        };
+        // Only one mistake may lack a place: what is missing altogether.
+        let shown = shown.replace(&format!("{}/", folder.display()), "");
+        let snapshot = name.trim_end_matches(".yaml");
+        insta::with_settings!({description => text.chars().take(2000).collect::<String>(), omit_expression => true, snapshot_path => "snapshots/bad", prepend_module_to_snapshot => false}, {
+            insta::assert_snapshot!(snapshot, shown);
+        });
+    }
+}
+
+/// Every scenario in `tests/fixtures/scenarios/warned`: allowed, but with something to know.
+#[test]
+fn what_should_be_known_is_shown_with_its_line() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scenarios/warned");
+    for name in fixtures(&folder) {
+        let text = std::fs::read_to_string(folder.join(&name)).unwrap();
+        let checked =
+            parse(&text, Path::new(&name), &folder).unwrap_or_else(|error| panic!("{error}"));
+        assert!(!checked.notices.is_empty(), "{name}");
+        let shown = checked.render_notices(false).join("\n\n");
+        let snapshot = name.trim_end_matches(".yaml");
+        insta::with_settings!({description => text, omit_expression => true, snapshot_path => "snapshots/warned", prepend_module_to_snapshot => false}, {
+            insta::assert_snapshot!(snapshot, shown);
+        });
+    }
+}
+
+fn fixtures(folder: &Path) -> Vec<String> {
+    std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".yaml"))
+        .collect()
+}
+
+#[test]
+fn files_that_are_no_scenario_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let error = read(&path).unwrap_err();
+        assert_eq!(error.mistakes.len(), 1);
+        let shown = error.to_string();
+        shown.replace(&format!("{}/", folder.path().display()), "")
+    };
+    let large = vec![b'#'; 2 << 20];
+    insta::assert_snapshot!("two_mebibytes", refused("large.yaml", &large));
+    insta::assert_snapshot!("not_utf8", refused("latin1.yaml", b"name: caf\xe9\n"));
+    let missing = read(&folder.path().join("nowhere.yaml"))
+        .unwrap_err()
+        .to_string();
+    assert!(missing.contains("cannot read the scenario"), "{missing}");
+    assert!(read(folder.path()).is_err());
+    assert!(read(Path::new("/dev/zero")).is_err());
+}
+
+#[test]
+fn a_byte_order_mark_and_other_line_ends_do_no_harm() {
+    let text =
+        "\u{feff}target: external\r\narms: {grid: {a: [1]}}\r\nlimits: {max: 1s, grid: 2}\r\n";
+    assert_eq!(fine(text).scenario.space.len(), 1);
+    let wrong = check(&text.replace("1s", "1")).unwrap_err();
+    assert_eq!(wrong.mistakes[0].at.line_column(&wrong.text).0, 3);
+}
+
+proptest::proptest! {
+    /// Whatever stands in a scenario, we give it back with places or complain; we never panic.
+    #[test]
+    fn mangled_scenarios_never_panic(cut in 0..700_usize, with in "[ -~\n\t\u{e9}]{0,12}", which in 0..3_usize) {
+        let text = [FOREST, COMMAND, "target: {external: {test: [x]}}\narms: {list: [{name: a, b: 1}]}\nlimits: {wall: 1s, calibrate: {}}\n"][which];
+        let mut cut = cut % text.len();
+        while !text.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        let mangled = format!("{}{with}{}", &text[..cut], &text[cut..]);
+        if let Err(error) = parse(&mangled, Path::new("x.yaml"), Path::new("/nowhere")) {
+            proptest::prop_assert!(!error.to_string().is_empty());
+        }
+    }
+}

@@ -243,6 +243,29 @@ impl Space {
         }
     }
 
+    /// A digest of which combinations of values are arms, in which order and under which names.
+    pub fn digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let codes: &[u32] = match &self.arms {
+            Arms::Grid { kept, .. } => {
+                hasher.update(b"grid");
+                kept.as_deref().unwrap_or_default()
+            }
+            Arms::Table { codes, .. } => {
+                hasher.update(b"table");
+                codes
+            }
+        };
+        for code in codes {
+            hasher.update(&code.to_le_bytes());
+        }
+        for name in &self.names {
+            hasher.update(&(name.len() as u64).to_le_bytes());
+            hasher.update(name.as_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
     /// How many combinations `only` and `except` dropped.
     pub fn dropped(&self) -> usize {
         match &self.arms {

@@ -4,7 +4,9 @@
 //! is what a study needs to speak of regret. `synthetic` draws from the paper's distributions, `recorded` replays runs that
 //! somebody measured once.
 
+pub mod command;
 mod error;
+pub mod forest;
 mod outcome;
 pub mod recorded;
 mod running;

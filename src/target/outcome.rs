@@ -35,6 +35,8 @@ pub struct Outcome {
     pub consumption: Option<f64>,
     /// The score as it was read, where it had to be mapped to a reward.
     pub score: Option<f64>,
+    /// Whether the score lay outside of `worst` and `best`.
+    pub is_clamped: bool,
     /// What else is known of it.
     pub measured: Measured,
 }
@@ -78,6 +80,7 @@ impl Outcome {
             failure: Some(failing),
             consumption,
             score: None,
+            is_clamped: false,
             measured,
         }
     }

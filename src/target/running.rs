@@ -77,6 +77,7 @@ impl Target for InVirtualTime {
             failure: None,
             consumption: Some(ran.consumption),
             score: None,
+            is_clamped: false,
             measured: super::Measured::default(),
         };
         // Nobody listens any more only when the run is over.

@@ -1,7 +1,7 @@
 //! The program from outside, one module per subcommand.
 
 mod ask;
-mod study;
 mod exec;
 mod limit;
+mod study;
 mod usage;

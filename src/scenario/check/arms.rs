@@ -254,7 +254,7 @@ fn check_names<'a>(check: &mut Check<'_>, names: impl Iterator<Item = (Option<&'
                 },
             ),
             Some(name) if !seen.insert(name) => {
-                check.fault(at, Fault::NameTwice { name: name.into() })
+                check.fault(at, Fault::NameTwice { name: name.into() });
             }
             Some(_) => {}
         }

@@ -30,6 +30,10 @@ pub(super) fn read(
 }
 
 /// Not given is fine, given but wrong is not.
+#[expect(
+    clippy::option_option,
+    reason = "not given; given and wrong; given and right"
+)]
 pub(super) fn flat<T>(field: Option<Option<T>>) -> Option<Option<T>> {
     match field {
         None => Some(None),

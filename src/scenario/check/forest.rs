@@ -6,6 +6,7 @@ use super::{Check, Fields, arms};
 use crate::scenario::Fault;
 use crate::scenario::model::{Engine, Forest, Isolation, Levels, Normalise, Task, resolve};
 use crate::scenario::raw::{Node, Raw};
+use crate::scenario::source::Span;
 use crate::space::Value;
 
 const KEYS: &[&str] = &[
@@ -91,44 +92,29 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
     if let (Some(data), Some(node)) = (&data, data_node)
         && let Some(columns) = header(check, node, data)
     {
-        if let (Some(predict), Some(node)) = (&predict, predict_node) {
-            column(check, node, data, &columns, predict);
-        }
-        if let (Some(drop), Some(node)) = (&drop, drop_node) {
-            let items = match &node.value {
-                Raw::List(items) => items.as_slice(),
-                _ => std::slice::from_ref(node),
-            };
-            for (item, name) in items.iter().zip(drop) {
-                column(check, item, data, &columns, name);
+        let named = [
+            (&predict.clone().map(|predict| vec![predict]), predict_node),
+            (&drop, drop_node),
+        ];
+        for (names, node) in named {
+            if let (Some(names), Some(node)) = (names, node) {
+                let items = match &node.value {
+                    Raw::List(items) => items.as_slice(),
+                    _ => std::slice::from_ref(node),
+                };
+                for (item, name) in items.iter().zip(names) {
+                    column(check, item.at, data, &columns, name);
+                }
             }
         }
         if let Some(Raw::Map(entries)) = levels_node.map(|node| &node.value) {
             for entry in entries {
-                let at = Node {
-                    at: entry.key_at,
-                    value: Raw::Null,
-                };
-                column(check, &at, data, &columns, &entry.key);
+                column(check, entry.key_at, data, &columns, &entry.key);
             }
         }
     }
     let engine = engine?;
-    let isolation = match (isolation, engine) {
-        (None, Engine::Builtin) => Isolation::Thread,
-        (None, _) => Isolation::Process,
-        (Some(isolation), _) => isolation?,
-    };
-    if let (Isolation::Thread, Some(node)) = (isolation, isolation_node)
-        && engine != Engine::Builtin
-    {
-        let engine = if engine == Engine::Linfa {
-            "linfa"
-        } else {
-            "smartcore"
-        };
-        check.fault(node.at, Fault::EngineNeedsProcess { engine });
-    }
+    let isolation = isolated(check, engine, isolation_node, isolation)?;
     Some(Forest {
         data: data?,
         predict: predict?,
@@ -141,6 +127,31 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
         drop: drop?,
         levels: levels?,
     })
+}
+
+/// Engines that cannot be stopped by asking grow in a process of their own.
+#[expect(
+    clippy::option_option,
+    reason = "not given; given and wrong; given and right"
+)]
+fn isolated(
+    check: &mut Check<'_>,
+    engine: Engine,
+    node: Option<&Node>,
+    given: Option<Option<Isolation>>,
+) -> Option<Isolation> {
+    let isolation = match (given, engine) {
+        (None, Engine::Builtin) => Isolation::Thread,
+        (None, _) => Isolation::Process,
+        (Some(isolation), _) => isolation?,
+    };
+    if let (Isolation::Thread, Some(node)) = (isolation, node)
+        && engine != Engine::Builtin
+    {
+        let engine = engine.name();
+        check.fault(node.at, Fault::EngineNeedsProcess { engine });
+    }
+    Some(isolation)
 }
 
 /// `alphabetical`, `by-mean`, or for some columns their levels in order.
@@ -198,10 +209,10 @@ fn header(check: &mut Check<'_>, node: &Node, data: &Path) -> Option<Vec<String>
     columns.map_err(|fault| check.fault(node.at, fault)).ok()
 }
 
-fn column(check: &mut Check<'_>, node: &Node, data: &Path, columns: &[String], name: &str) {
+fn column(check: &mut Check<'_>, at: Span, data: &Path, columns: &[String], name: &str) {
     if !columns.iter().any(|column| column == name.trim()) {
         check.fault(
-            node.at,
+            at,
             Fault::NoColumn {
                 path: data.into(),
                 column: name.into(),

@@ -164,7 +164,7 @@ fn glob(part: &str) -> Option<regex::Regex> {
                     .replace('^', r"\^")
                     .replace('&', r"\&")
                     .replace('~', r"\~");
-                text += &format!("[{not}{set}]");
+                text.extend(["[", not, &set, "]"]);
             }
             letter => text.push_str(&regex::escape(&letter.to_string())),
         }

@@ -299,8 +299,8 @@ fn range(check: &mut Check<'_>, fields: &mut Fields<'_>, of: Resource) -> Option
             from_node?.at,
             Fault::EmptyRange {
                 name: "limits".into(),
-                from,
-                to,
+                from: check.plain(from_node?),
+                to: check.plain(to_node?),
             },
         );
         return None;
@@ -314,7 +314,7 @@ fn range(check: &mut Check<'_>, fields: &mut Fields<'_>, of: Resource) -> Option
         check.fault(
             from_node.map_or(Span::default(), |node| node.at),
             Fault::Limit(error),
-        )
+        );
     })
     .ok()
 }

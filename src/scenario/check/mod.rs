@@ -143,35 +143,29 @@ impl Check<'_> {
 
     /// The run's name: given, or that of the file.
     fn name(&mut self, fields: &mut Fields<'_>, file: &Path) -> Option<String> {
-        let (name, at) = match fields.take(self, "name") {
-            Some(node) => (self.text(node, "name")?, node.at),
-            None => {
-                let stem = file
-                    .file_stem()
-                    .map(|stem| stem.to_string_lossy().into_owned());
-                let plain = stem.unwrap_or_default().replace(
-                    |letter: char| !(letter.is_ascii_alphanumeric() || "-_.".contains(letter)),
-                    "-",
-                );
-                let plain = plain.trim_start_matches(['.', '-']);
-                let plain = plain.chars().take(100).collect::<String>();
-                return Some(if plain.is_empty() {
-                    "scenario".into()
-                } else {
-                    plain
-                });
-            }
-        };
-        let is_fine = !name.is_empty()
-            && name.len() <= 100
-            && !name.starts_with(['.', '-'])
-            && name
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        let Some(node) = fields.take(self, "name") else {
+            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+            let plain = stem.replace(|letter| !is_plain(letter), "-");
+            let plain: String = plain
+                .trim_start_matches(['.', '-'])
                 .chars()
-                .all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
+                .take(100)
+                .collect();
+            return Some(if plain.is_empty() {
+                "scenario".into()
+            } else {
+                plain
+            });
+        };
+        let name = self.text(node, "name")?;
+        let is_fine = (1..=100).contains(&name.len())
+            && !name.starts_with(['.', '-'])
+            && name.chars().all(is_plain);
         if is_fine {
             Some(name)
         } else {
-            self.fault(at, Fault::BadName { name });
+            self.fault(node.at, Fault::BadName { name });
             None
         }
     }
@@ -195,6 +189,11 @@ impl Check<'_> {
             Raw::List(_) | Raw::Map(_) | Raw::Null => node.value.kind().to_owned(),
             _ => format!("`{}`", &self.text[node.at.within(self.text).range()]),
         }
+    }
+
+    /// As it is written, without quotes around.
+    fn plain(&self, node: &Node) -> String {
+        self.text[node.at.within(self.text).range()].to_owned()
     }
 
     fn wrong_type(&mut self, node: &Node, key: &str, expected: impl Into<String>) {

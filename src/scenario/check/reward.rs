@@ -111,6 +111,7 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Reward> {
     })
 }
 
+#[expect(clippy::option_option, reason = "wrong; not given; given")]
 fn scale(check: &mut Check<'_>, fields: &mut Fields<'_>) -> Option<Option<ScoreScale>> {
     if !fields.has("worst") && !fields.has("best") {
         return Some(None);

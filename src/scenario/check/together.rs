@@ -7,7 +7,7 @@ use crate::scenario::model::{
 };
 use crate::scenario::raw::{Entry, Node, Raw};
 use crate::scenario::source::Span;
-use crate::scenario::template::{Piece, RESERVED};
+use crate::scenario::template::{Piece, RESERVED, Template};
 use crate::scenario::{Caution, Fault};
 use crate::space::Space;
 
@@ -114,18 +114,14 @@ impl Parts<'_> {
 
     /// Guards that the target cannot be held to, or that it needs.
     fn guards(&self, check: &mut Check<'_>, limits: &limits::Read) {
-        match &self.target {
-            Some(Target::Forest(forest)) => {
-                if let (Isolation::Thread, Some(at)) = (forest.isolation, limits.memory_at) {
-                    check.fault(at, Fault::MemoryNeedsProcess);
-                }
-            }
-            Some(Target::Command(_)) => {
-                if limits.of == Resource::Cpu && limits.guards.wall.is_none() {
-                    check.caution(limits.of_at, Caution::NoWallGuard);
-                }
-            }
-            _ => {}
+        if let (Some(Target::Forest(forest)), Some(at)) = (&self.target, limits.memory_at)
+            && forest.isolation == Isolation::Thread
+        {
+            check.fault(at, Fault::MemoryNeedsProcess);
+        }
+        let is_command = matches!(self.target, Some(Target::Command(_)));
+        if is_command && limits.of == Resource::Cpu && limits.guards.wall.is_none() {
+            check.caution(limits.of_at, Caution::NoWallGuard);
         }
     }
 
@@ -149,7 +145,7 @@ impl Parts<'_> {
         }
         let pieces: Vec<&Piece> = command::templates(command)
             .into_iter()
-            .flat_map(|template| template.pieces())
+            .flat_map(Template::pieces)
             .collect();
         let uses_params = pieces.contains(&&Piece::Params);
         let mut known: Vec<String> = names.iter().map(ToString::to_string).collect();

@@ -76,8 +76,8 @@ fn condition(
                 entry.value.at,
                 Fault::EmptyRange {
                     name: name.clone(),
-                    from,
-                    to,
+                    from: format!("{from}"),
+                    to: format!("{to}"),
                 },
             );
         }

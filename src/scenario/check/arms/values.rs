@@ -107,7 +107,7 @@ fn range(check: &mut Check<'_>, node: &Node, name: &str) -> Option<Vec<Value>> {
     let (from_node, to_node) = (from?, to?);
     let (from, to) = (check.number(from_node, name), check.number(to_node, name));
     let step_value = step.map(|step| check.number(step, name));
-    let points_value = points.map(|points| check.whole(points, name, 2, MOST_ARMS as i64, ""));
+    let points_value = points.map(|points| check.whole(points, name, 2, 10_000_000, ""));
     let is_log = match scale {
         Some(node) => check.word(node, "scale", &[("linear", false), ("log", true)])?,
         None => false,
@@ -118,8 +118,8 @@ fn range(check: &mut Check<'_>, node: &Node, name: &str) -> Option<Vec<Value>> {
             from_node.at,
             Fault::EmptyRange {
                 name: name.into(),
-                from,
-                to,
+                from: check.plain(from_node),
+                to: check.plain(to_node),
             },
         );
         return None;
@@ -209,9 +209,9 @@ fn decimals(text: &str) -> usize {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let digits = mantissa
         .split_once('.')
-        .map_or(0, |(_, digits)| digits.len()) as i64;
-    let exponent: i64 = exponent.parse().unwrap_or(0);
-    (digits - exponent).clamp(0, 17) as usize
+        .map_or(0, |(_, digits)| i32::try_from(digits.len()).unwrap_or(1000));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    digits.saturating_sub(exponent).clamp(0, 17) as usize
 }
 
 fn spread(from: f64, to: f64, points: usize, is_log: bool) -> Vec<Value> {

@@ -1,0 +1,233 @@
+//! A few pulls that are run to see what becomes of them; nothing is recorded.
+
+use std::io::Write;
+
+use super::super::run::stage::Stage;
+use super::super::{Exit, Failure};
+use crate::limit::{Cause, Setup, Supervisor};
+use crate::orchestrator::{Calibrate, Limits, Plan};
+use crate::round::{ArmId, Limit, Observation, Pull, Purpose, Round, Seen, randomness};
+use crate::scenario::Scenario;
+use crate::target::command::{Commands, Trial};
+use crate::target::{Ending, Job};
+use rand::{Rng, RngExt};
+
+/// Runs pulls of arms spread over the space, at the largest limit, and shows each.
+pub(super) fn run(scenario: &Scenario, count: u64) -> Result<Exit, Failure> {
+    let folder = tempfile::Builder::new()
+        .prefix("captime-try-")
+        .tempdir()
+        .map_err(Failure::ours)?;
+    let stage = Stage::prepare(scenario, folder.path())?;
+    let plan = Plan::of(scenario, stage.instances());
+    let limit = match &plan.limits {
+        Limits::Grid(grid) => grid.max(),
+        Limits::Calibrate(Calibrate { guard, .. }) => *guard,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::ours)?;
+    let mut to = std::io::stdout().lock();
+    let failed = runtime.block_on(async {
+        match stage {
+            Stage::Commands(commands) => {
+                commands_tried(&commands, &plan, limit, count, &mut to).await
+            }
+            stage => others_tried(stage, scenario, &plan, limit, count, &mut to).await,
+        }
+    })?;
+    runtime.shutdown_background();
+    if failed == count {
+        return Err(Failure::usage("every one of these pulls failed")
+            .hint(Some("put right what `failed` says above, then try again")));
+    }
+    Ok(Exit::Done)
+}
+
+/// The pull of a trial: arms evenly spread, instances and seeds as a run would draw them.
+fn job(plan: &Plan, limit: Limit, number: u64, count: u64) -> Job {
+    let round = Round(number);
+    let place = (number - 1) as usize * (plan.arms - 1) / (count.max(2) - 1) as usize;
+    let mut pull = Pull::new(ArmId::from_index(place.min(plan.arms - 1)), limit);
+    if plan.instances > 0 {
+        let mut rng = randomness(plan.seed, round, Purpose::Instance);
+        pull.instance = Some(rng.random_range(0..plan.instances as u32));
+    }
+    let seed = randomness(plan.seed, round, Purpose::Target).next_u64() >> 33;
+    Job {
+        slot: 0,
+        round,
+        pull,
+        seed,
+    }
+}
+
+async fn commands_tried(
+    commands: &Commands,
+    plan: &Plan,
+    limit: Limit,
+    count: u64,
+    to: &mut dyn Write,
+) -> Result<u64, Failure> {
+    let mut supervisor = Supervisor::start(&Setup::default())
+        .await
+        .map_err(|error| Failure::ours(&error).hint(error.hint()))?;
+    let mut failed = 0;
+    for number in 1..=count {
+        let job = job(plan, limit, number, count);
+        let trial = tokio::select! {
+            trial = commands.run(&mut supervisor, &job, None) => trial,
+            _ = tokio::signal::ctrl_c() => return Err(Failure::usage("interrupted")),
+        };
+        failed += u64::from(show(commands, &job, &trial, number, to)?);
+    }
+    supervisor.close().await;
+    Ok(failed)
+}
+
+/// Writes what became of a trial; true if it failed.
+fn show(
+    commands: &Commands,
+    job: &Job,
+    trial: &Trial,
+    number: u64,
+    to: &mut dyn Write,
+) -> Result<bool, Failure> {
+    writeln!(
+        to,
+        "\ntrial {number}   arm {}: {}",
+        job.pull.arm,
+        commands.space.configuration(job.pull.arm)
+    )?;
+    writeln!(to, "command   {}", trial.line)?;
+    writeln!(
+        to,
+        "limit     {} of {}",
+        commands.of.amount(job.pull.limit.get()),
+        commands.of.name()
+    )?;
+    if let Some(report) = &trial.report {
+        let cause = match report.cause {
+            Cause::None => "ended by itself",
+            Cause::Wall => "stopped at its wall time",
+            Cause::Cpu => "stopped at its CPU time",
+            Cause::Memory => "stopped at its memory",
+            Cause::Cancelled => "cancelled",
+        };
+        writeln!(to, "cause     {cause}")?;
+        match (report.exit_code, report.signal) {
+            (Some(code), _) => writeln!(to, "exit      {code}")?,
+            (None, Some(signal)) => writeln!(to, "signal    {signal}")?,
+            (None, None) => {}
+        }
+        writeln!(
+            to,
+            "used      {} of wall, {} of CPU time",
+            crate::quantity::seconds(report.wall_seconds),
+            crate::quantity::seconds(report.cpu_seconds)
+        )?;
+    }
+    let is_failed = outcome(
+        &trial.ending,
+        trial
+            .reading
+            .as_ref()
+            .ok()
+            .map(|reading| reading.text.as_str()),
+        to,
+    )?;
+    if is_failed
+        && let Some(stderr) = trial
+            .report
+            .as_ref()
+            .and_then(|report| report.stderr.as_ref())
+    {
+        let text = stderr.text();
+        for line in text
+            .lines()
+            .rev()
+            .take(5)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+        {
+            writeln!(to, "stderr    {line}")?;
+        }
+    }
+    Ok(is_failed)
+}
+
+/// Writes how a pull ended; true if it failed.
+fn outcome(ending: &Ending, text: Option<&str>, to: &mut dyn Write) -> Result<bool, Failure> {
+    match ending {
+        Ending::Lost { why } => {
+            writeln!(to, "lost      {why}")?;
+            Ok(true)
+        }
+        Ending::Stopped => {
+            writeln!(to, "stopped")?;
+            Ok(false)
+        }
+        Ending::Brought(outcome) => {
+            if let Some(failing) = &outcome.failure {
+                writeln!(to, "failed    {}", failing.reason)?;
+                return Ok(true);
+            }
+            match Observation::seen(&outcome.observation) {
+                Seen::Rewarded { reward, .. } => {
+                    if let Some(text) = text {
+                        writeln!(to, "read      {text}")?;
+                    }
+                    let clamped = if outcome.is_clamped { " (clamped)" } else { "" };
+                    writeln!(to, "reward    {reward}{clamped}")?;
+                }
+                Seen::Censored { .. } => {
+                    writeln!(to, "censored  it was still running at its limit")?
+                }
+                Seen::Failed => {
+                    writeln!(to, "failed")?;
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+    }
+}
+
+/// Forests and virtual targets: no command line, but the same picture.
+async fn others_tried(
+    stage: Stage,
+    scenario: &Scenario,
+    plan: &Plan,
+    limit: Limit,
+    count: u64,
+    to: &mut dyn Write,
+) -> Result<u64, Failure> {
+    let (ends, mut ended) = tokio::sync::mpsc::unbounded_channel();
+    let (mut target, _) = stage.start(scenario, 1, None, ends).await?;
+    let mut failed = 0;
+    for number in 1..=count {
+        let job = job(plan, limit, number, count);
+        target.start(job);
+        let ending = tokio::select! {
+            Some(ended) = ended.recv() => ended.ending,
+            _ = tokio::signal::ctrl_c() => return Err(Failure::usage("interrupted")),
+        };
+        writeln!(
+            to,
+            "\ntrial {number}   arm {}: {}",
+            job.pull.arm,
+            scenario.space.configuration(job.pull.arm)
+        )?;
+        let of = scenario.limits.of;
+        writeln!(to, "limit     {} of {}", of.amount(limit.get()), of.name())?;
+        if let Ending::Brought(outcome) = &ending
+            && let Some(used) = outcome.consumption
+        {
+            writeln!(to, "used      {} of {}", of.amount(used), of.name())?;
+        }
+        failed += u64::from(outcome(&ending, None, to)?);
+    }
+    Ok(failed)
+}

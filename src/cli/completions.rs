@@ -1,0 +1,27 @@
+//! `captime completions`: what the shell needs to complete our command lines.
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::{Cli, Exit, Failure};
+
+/// Write completions for a shell to stdout.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  captime completions bash > ~/.local/share/bash-completion/completions/captime
+  captime completions zsh > ~/.zfunc/_captime
+  captime completions fish > ~/.config/fish/completions/captime.fish")]
+pub struct CompletionsArgs {
+    /// Which shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Runs the command.
+pub fn run(args: &CompletionsArgs) -> Result<Exit, Failure> {
+    let mut script = vec![];
+    clap_complete::generate(args.shell, &mut Cli::command(), "captime", &mut script);
+    std::io::Write::write_all(&mut std::io::stdout().lock(), &script)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,215 @@
+//! `captime explain`: why a pull was chosen.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::run_folder::{self, failure};
+use super::{Exit, Failure, exit_code};
+use crate::journal::{By, PullRecord, Reader, Replay, Step};
+use crate::orchestrator::{Next, RunError, State, settled};
+use crate::policy::{Candidate, Explanation, Why};
+use crate::progress::Words;
+
+const EXAMPLES: &str = "\
+Examples:
+  captime explain ames-forest         the last round
+  captime explain ames-forest 120     round 120";
+
+/// Why a pull was chosen: its index, the runner-up, counts and widths.
+///
+/// Replays the journal up to that round, so what is shown is what the policy knew when it chose.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
+pub struct ExplainArgs {
+    /// A run's folder, or its name in runs/
+    run: PathBuf,
+    /// The round; the last one if not given
+    round: Option<u64>,
+    /// How to write it
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+/// Runs the command.
+pub fn run(args: ExplainArgs) -> Result<Exit, Failure> {
+    let folder = run_folder::find(&args.run)?;
+    let round = match args.round {
+        Some(round) => round,
+        None => last_round(&folder).map_err(|error| failure(&error))?,
+    };
+    let found = choice(&folder, round).map_err(|error| failure(&error))?;
+    let Some(Choice {
+        pull,
+        explanation,
+        words,
+        is_same,
+    }) = found
+    else {
+        return Err(
+            Failure::usage(format!("{} has no round {round}", folder.display())).hint(Some(
+                "rounds are numbered from 1; `captime export` lists them",
+            )),
+        );
+    };
+    let mut to = std::io::stdout().lock();
+    match args.format {
+        Format::Json => writeln!(to, "{}", as_json(&pull, &explanation, &words))?,
+        Format::Text => to.write_all(as_text(&pull, &explanation, &words).as_bytes())?,
+    }
+    if !is_same {
+        writeln!(
+            std::io::stderr().lock(),
+            "captime: warning: this captime would have chosen otherwise; the run was made by another version"
+        )?;
+    }
+    Ok(Exit::Done)
+}
+
+struct Choice {
+    pull: PullRecord,
+    explanation: Explanation,
+    words: Words,
+    is_same: bool,
+}
+
+fn last_round(folder: &Path) -> Result<u64, RunError> {
+    let mut reader = Reader::open(folder)?;
+    let mut last = 0;
+    while let Some(record) = reader.next()? {
+        if let crate::journal::Record::Pull(pull) = record {
+            last = pull.round.0;
+        }
+    }
+    Ok(last)
+}
+
+/// Replays up to the decision of this round, and has it made again.
+fn choice(folder: &Path, round: u64) -> Result<Option<Choice>, RunError> {
+    let reader = Reader::open(folder)?;
+    let (brief, plan, space) = settled(reader.header(), folder)?;
+    let words = Words {
+        space,
+        resource: brief.resource(),
+    };
+    let mut state = State::new(plan);
+    let mut replay = Replay::new(reader);
+    while let Some(step) = replay.next()? {
+        if let Step::Launched(pull) = &step
+            && pull.round.0 == round
+        {
+            let again = state.choose();
+            let is_same = matches!(again, Next::Pull(again) if again.pull() == pull.pull());
+            let nothing = Explanation {
+                why: Why::Nothing,
+                chosen: None,
+                runner_up: None,
+            };
+            let explanation = state
+                .explain()
+                .filter(|_| pull.by.is_none())
+                .unwrap_or(nothing);
+            return Ok(Some(Choice {
+                pull: *pull,
+                explanation,
+                words,
+                is_same,
+            }));
+        }
+        if !state.replay(&step) {
+            return Err(RunError::Foreign {
+                line: replay.reader().lines(),
+            });
+        }
+    }
+    Ok(None)
+}
+
+fn as_json(pull: &PullRecord, explanation: &Explanation, words: &Words) -> Value {
+    json!({
+        "round": pull.round,
+        "arm": pull.arm,
+        "configuration": words.space.configuration(pull.arm),
+        "limit": pull.limit,
+        "by": pull.by,
+        "outcomes_seen": pull.seen,
+        "why": explanation.why,
+        "chosen": explanation.chosen,
+        "runner_up": explanation.runner_up,
+    })
+}
+
+fn as_text(pull: &PullRecord, explanation: &Explanation, words: &Words) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "round {}: {} up to {}, chosen after {} outcomes",
+        pull.round,
+        words.arm(pull.arm),
+        words.limit(pull.limit),
+        pull.seen
+    );
+    let why = match (pull.by, explanation.why) {
+        (Some(By::Calibration), _) => "calibration: run once under the guard, to find the limits",
+        (Some(By::Probe), _) => "a look at other arms, since the first pulls all failed",
+        (None, Why::Opening) => "the opening: something that had to be played first",
+        (None, Why::Index) => "it had the largest index",
+        (None, Why::Sample) => "it had the largest of random draws from what is believed",
+        (None, Why::Chance) => "plain chance",
+        (None, Why::Nothing) => "nothing is known about why",
+    };
+    let _ = writeln!(out, "why: {why}");
+    if let Some(chosen) = &explanation.chosen {
+        describe("chosen", chosen, words, &mut out);
+    }
+    if let Some(runner_up) = &explanation.runner_up {
+        describe("runner-up", runner_up, words, &mut out);
+    }
+    out
+}
+
+fn describe(what: &str, candidate: &Candidate, words: &Words, out: &mut String) {
+    let refinement = if candidate.refinement == 0.0 {
+        String::new()
+    } else {
+        format!(" + refinement {:.6}", candidate.refinement)
+    };
+    let number = |value: f64| {
+        if value.is_finite() {
+            format!("{value:.6}")
+        } else {
+            "infinite".into()
+        }
+    };
+    let _ = writeln!(
+        out,
+        "{what}: {} up to {}",
+        words.arm(candidate.pull.arm),
+        words.limit(candidate.pull.limit)
+    );
+    let _ = writeln!(
+        out,
+        "  index {} = mean {} + width {}{refinement}",
+        number(candidate.index),
+        number(candidate.mean),
+        number(candidate.width)
+    );
+    let _ = writeln!(
+        out,
+        "  {} pulls tell about it, {} of the arm in all, {} under way; {:.1} % still running at the limit",
+        candidate.count,
+        candidate.arm_count,
+        candidate.pending,
+        100.0 * candidate.survival
+    );
+}

@@ -1,0 +1,123 @@
+//! `captime init`: a commented scenario that runs as it is.
+
+mod files;
+mod houses;
+mod sat;
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use super::{Exit, Failure, exit_code};
+
+const EXAMPLES: &str = "\
+Examples:
+  captime init                 a random forest on a small data set
+  captime init solver sat      minisat on random formulas, in the new folder sat
+  captime init script && captime check script.yaml && captime run script.yaml
+
+Nothing is overwritten.";
+
+/// Write a commented scenario that runs as it is, with the files it needs.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
+pub struct Init {
+    /// What to tune.
+    #[arg(value_enum, default_value_t = Kind::Forest)]
+    kind: Kind,
+    /// Where to write it.
+    #[arg(default_value = ".")]
+    folder: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Kind {
+    /// A random forest on a CSV file; needs nothing else.
+    Forest,
+    /// A solver on a set of instances; needs minisat.
+    Solver,
+    /// A script of yours that prints a score; needs a shell.
+    Script,
+}
+
+/// One file to write.
+struct File {
+    name: String,
+    text: String,
+    is_program: bool,
+}
+
+impl File {
+    fn text(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            text: text.into(),
+            is_program: false,
+        }
+    }
+
+    fn program(name: &str, text: &str) -> Self {
+        Self {
+            is_program: true,
+            ..Self::text(name, text)
+        }
+    }
+}
+
+impl Init {
+    pub(super) fn run(&self) -> Result<Exit, Failure> {
+        let files = match self.kind {
+            Kind::Forest => files::forest(),
+            Kind::Solver => files::solver(),
+            Kind::Script => files::script(),
+        };
+        // All or nothing: look first, so that a refusal leaves no half of it behind.
+        for file in &files {
+            let path = self.folder.join(&file.name);
+            if path.symlink_metadata().is_ok() {
+                return Err(Failure::usage(format!(
+                    "`{}` is there already, and is not overwritten",
+                    path.display()
+                ))
+                .hint(Some("name another folder: `captime init KIND FOLDER`")));
+            }
+        }
+        for file in &files {
+            let path = self.folder.join(&file.name);
+            write(&path, file).map_err(|error| {
+                Failure::ours(format!("cannot write `{}`: {error}", path.display())).hint(Some(
+                    "name a folder you may write to: `captime init KIND FOLDER`",
+                ))
+            })?;
+        }
+        let mut stdout = std::io::stdout().lock();
+        for file in &files {
+            writeln!(stdout, "{}", self.folder.join(&file.name).display())?;
+        }
+        let scenario = self.folder.join(&files[0].name);
+        let scenario = crate::scenario::shell_word(&scenario.display().to_string());
+        let mut stderr = std::io::stderr().lock();
+        writeln!(
+            stderr,
+            "\nNext: captime check {scenario}\n      captime run {scenario}"
+        )?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Never over something that is there, even if it came a moment ago.
+fn write(path: &Path, file: &File) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mode = if file.is_program { 0o755 } else { 0o644 };
+    let mut out = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)?;
+    out.write_all(file.text.as_bytes())
+}

@@ -1,0 +1,40 @@
+//! `captime man`: the manual page, with every subcommand.
+
+use std::io::Write;
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use super::{Cli, Exit, Failure};
+
+/// Runs the command.
+pub fn run() -> Result<Exit, Failure> {
+    let mut command = Cli::command();
+    command.build();
+    let mut page = vec![];
+    Man::new(command.clone()).render(&mut page)?;
+    for subcommand in command
+        .get_subcommands()
+        .filter(|subcommand| !subcommand.is_hide_set())
+    {
+        if subcommand.get_name() == "help" {
+            continue;
+        }
+        let title = format!("captime {}", subcommand.get_name()).to_uppercase();
+        writeln!(page, ".SH {title}")?;
+        let man = Man::new(subcommand.clone());
+        let mut part = vec![];
+        man.render_synopsis_section(&mut part)?;
+        man.render_description_section(&mut part)?;
+        man.render_options_section(&mut part)?;
+        man.render_extra_section(&mut part)?;
+        // One page: the sections of a subcommand are subsections of its own.
+        let part = String::from_utf8_lossy(&part).replace("\n.SH ", "\n.SS ");
+        let part = part
+            .strip_prefix(".SH ")
+            .map_or(part.clone(), |rest| format!(".SS {rest}"));
+        page.extend_from_slice(part.as_bytes());
+    }
+    std::io::stdout().lock().write_all(&page)?;
+    Ok(Exit::Done)
+}

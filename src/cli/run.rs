@@ -1,0 +1,353 @@
+//! `captime run`: from a scenario to the pair to use.
+
+pub(super) mod stage;
+pub(super) mod summary;
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::run_folder::{self, failure};
+use super::{Exit, Failure, exit_code};
+use crate::journal::{EndReason, Syncing};
+use crate::orchestrator::{
+    Budget, Finished, Next, Now, Opened, Orchestrator, Plan, Setup, Tally, Watch, allowed_cpus,
+    cpus_of_slots, open,
+};
+use crate::progress::{Account, Events, Lines, Terminal, Words};
+use crate::scenario::{Pin, Scenario, Slots, Target};
+use stage::Stage;
+use summary::Summary;
+
+const EXAMPLES: &str = "\
+Examples:
+  captime run arms.yaml                 tunes until the budget ends; Ctrl-C stops, the same command goes on
+  captime run arms.yaml --slots 4       four pulls at a time
+  captime run arms.yaml --fresh         a new run beside the old ones: runs/NAME-2
+  captime run arms.yaml --format json   one event per line on stdout, for programs";
+
+/// Tune: choose pulls, run them under limits, learn, recommend.
+///
+/// Everything is recorded in runs/NAME/journal.jsonl. An unfinished run of the same scenario goes on where it stopped, however
+/// it stopped; on a finished one the summary is printed again. Only the budget may change in between, upwards.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
+pub struct RunArgs {
+    /// The scenario
+    scenario: PathBuf,
+    /// Start a new run, NAME-2 and so on, instead of going on with the newest
+    #[arg(long)]
+    fresh: bool,
+    /// Pulls at a time, instead of what the scenario says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=4096))]
+    slots: Option<u64>,
+    /// No progress, only the summary
+    #[arg(long, short)]
+    quiet: bool,
+    /// What goes to stdout: the summary, or events and the summary as JSON lines
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// How much is logged to stderr
+    #[arg(long, value_enum, default_value_t = LogLevel::Warn, value_name = "LEVEL")]
+    log_level: LogLevel,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+/// Runs the command.
+pub fn run(args: RunArgs) -> Result<Exit, Failure> {
+    log(args.log_level);
+    let scenario = super::scenario_file::read_scenario(&args.scenario)?;
+    if let Target::External(_) = scenario.target {
+        return Err(
+            Failure::usage("`target: external` is run by somebody else").hint(Some(
+                "use `captime ask`, or give a command, a forest or a virtual target",
+            )),
+        );
+    }
+    let folder = if args.fresh {
+        run_folder::fresh(&scenario.name)
+    } else {
+        run_folder::newest(&scenario.name)
+    };
+    let stage = Stage::prepare(&scenario, &folder)?;
+    let plan = Plan::of(&scenario, stage.instances());
+    let syncing = if stage.is_virtual() {
+        Syncing::AtEnd
+    } else {
+        Syncing::Outcomes
+    };
+    let mut account = Account::default();
+    let enforcement = stage.enforcement();
+    let opened = open(&folder, &scenario, plan, syncing, &enforcement, |step| {
+        account.step(step)
+    })
+    .map_err(|error| failure(&error))?;
+    say_how_it_opens(&opened, &folder, args.quiet)?;
+    let budget = Budget::of(&scenario.budget);
+    let slots = slots(&args, &scenario, &stage);
+    let words = Words {
+        space: scenario.space.clone(),
+        resource: scenario.limits.of,
+    };
+    let finished = if is_finished(&opened, budget) {
+        over(opened, budget, &mut account)
+    } else {
+        play(
+            &args,
+            &scenario,
+            stage,
+            opened,
+            budget,
+            slots,
+            &words,
+            &mut account,
+        )?
+    };
+    let summary = Summary {
+        scenario: &scenario,
+        state: &finished.state,
+        account: &account,
+        words: &words,
+        folder: &folder,
+        seconds: finished.seconds,
+        reason: finished.reason,
+        file: &args.scenario,
+    };
+    match args.format {
+        Format::Text => summary.write(&mut std::io::stdout().lock())?,
+        Format::Json => summary.write_json(&mut std::io::stdout().lock())?,
+    }
+    if finished.reason == EndReason::FirstFailures {
+        return Err(summary.hopeless());
+    }
+    Ok(exit(finished.reason, finished.state.tally()))
+}
+
+fn exit(reason: EndReason, tally: Tally) -> Exit {
+    match reason {
+        EndReason::Interrupted => Exit::Interrupted,
+        EndReason::FirstFailures => Exit::Usage,
+        EndReason::Rounds | EndReason::Wall | EndReason::Consumption if tally.rewarded == 0 => {
+            Exit::NoReward
+        }
+        EndReason::Rounds | EndReason::Wall | EndReason::Consumption => Exit::Done,
+    }
+}
+
+fn log(level: LogLevel) {
+    let level = match level {
+        LogLevel::Error => tracing::Level::ERROR,
+        LogLevel::Warn => tracing::Level::WARN,
+        LogLevel::Info => tracing::Level::INFO,
+        LogLevel::Debug => tracing::Level::DEBUG,
+        LogLevel::Trace => tracing::Level::TRACE,
+    };
+    let colours = super::failure::has_colours(&std::io::stderr());
+    // Set already only where commands are called from a test.
+    let _ = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(colours)
+        .try_init();
+}
+
+fn say_how_it_opens(opened: &Opened, folder: &Path, is_quiet: bool) -> Result<(), Failure> {
+    let mut stderr = std::io::stderr().lock();
+    if opened.is_cut {
+        writeln!(
+            stderr,
+            "captime: warning: the last line of {} was torn and has been cut",
+            opened.journal.path().display()
+        )?;
+    }
+    if !is_quiet && !opened.is_new {
+        let rounds = opened.state.tally().learned + opened.progress.waiting.len() as u64;
+        writeln!(
+            stderr,
+            "captime: going on with {} after {rounds} rounds",
+            folder.display()
+        )?;
+    }
+    Ok(())
+}
+
+fn slots(args: &RunArgs, scenario: &Scenario, stage: &Stage) -> usize {
+    match (args.slots, scenario.slots) {
+        (Some(slots), _) => slots as usize,
+        (None, Slots::Count(slots)) => slots,
+        (None, Slots::Auto) if stage.is_virtual() => 1,
+        (None, Slots::Auto) => (allowed_cpus().len() / stage.threads()).max(1),
+    }
+}
+
+/// Whether the budget had ended when the run was left.
+fn is_finished(opened: &Opened, budget: Budget) -> bool {
+    if opened.is_new {
+        return false;
+    }
+    let tally = opened.state.tally();
+    let waiting = opened.progress.waiting.iter();
+    let consumption = tally.consumption
+        + waiting
+            .filter_map(|learned| learned.outcome.consumption)
+            .sum::<f64>();
+    match budget.ended(tally.launched, opened.progress.seconds, consumption) {
+        Some(EndReason::Wall) => true,
+        Some(_) => opened.progress.in_flight.is_empty(),
+        None => opened.progress.ended == Some(EndReason::FirstFailures),
+    }
+}
+
+/// A run that had ended: nothing is started and nothing is written.
+fn over(opened: Opened, budget: Budget, account: &mut Account) -> Finished {
+    let Opened {
+        mut state,
+        progress,
+        ..
+    } = opened;
+    for learned in &progress.waiting {
+        account.learned(learned);
+        state.learned(learned);
+    }
+    let is_hopeless = state.is_hopeless() || state.choose() == Next::Hopeless;
+    let tally = state.tally();
+    let ended = budget.ended(tally.launched, progress.seconds, tally.consumption);
+    let reason = if is_hopeless {
+        EndReason::FirstFailures
+    } else {
+        ended.unwrap_or(EndReason::Rounds)
+    };
+    Finished {
+        reason,
+        seconds: progress.seconds,
+        state,
+    }
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parts of a session, each used once"
+)]
+fn play(
+    args: &RunArgs,
+    scenario: &Scenario,
+    stage: Stage,
+    opened: Opened,
+    budget: Budget,
+    slots: usize,
+    words: &Words,
+    account: &mut Account,
+) -> Result<Finished, Failure> {
+    let cpus = match scenario.pin {
+        Pin::Auto => cpus_of_slots(&allowed_cpus(), slots, stage.threads()),
+        Pin::Never => None,
+    };
+    let view: Box<dyn Watch> = if args.format == Format::Json {
+        Box::new(Events::new(
+            scenario.space.clone(),
+            Box::new(std::io::stdout()),
+        ))
+    } else if args.quiet {
+        Box::new(())
+    } else if std::io::stderr().is_terminal() {
+        Box::new(Terminal::new(words.clone(), slots))
+    } else {
+        Box::new(Lines::new(words.clone(), Box::new(std::io::stderr())))
+    };
+    for waiting in &opened.progress.waiting {
+        // What is learned in this session is booked when it is; this was not seen in the replay.
+        tracing::debug!(round = waiting.outcome.outcome, "waits to be learned from");
+    }
+    let mut watch = Booking { view, account };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::ours)?;
+    let Opened {
+        state,
+        progress,
+        journal,
+        lock,
+        ..
+    } = opened;
+    let finished = runtime.block_on(async {
+        let (ends, ended) = unbounded_channel();
+        let (target, enforcement) = stage.start(scenario, slots, cpus, ends).await?;
+        let setup = Setup {
+            state,
+            progress,
+            journal,
+            target,
+            ends: ended,
+            slots,
+            budget,
+            retries: scenario.retries,
+            enforcement,
+            watch: &mut watch,
+        };
+        let session = Orchestrator::begin(setup).map_err(|error| failure(&error))?;
+        session.run().await.map_err(|error| failure(&error))
+    });
+    // Whatever still runs on the runtime's threads ends with the process.
+    runtime.shutdown_background();
+    drop(lock);
+    finished
+}
+
+/// Books what is learned, and passes everything on.
+struct Booking<'a> {
+    view: Box<dyn Watch>,
+    account: &'a mut Account,
+}
+
+impl Watch for Booking<'_> {
+    fn period(&self) -> Option<std::time::Duration> {
+        self.view.period()
+    }
+
+    fn launched(&mut self, slot: usize, pull: &crate::journal::PullRecord, now: &Now<'_>) {
+        self.view.launched(slot, pull, now);
+    }
+
+    fn learned(&mut self, learned: &crate::journal::Learned, now: &Now<'_>) {
+        self.account.learned(learned);
+        self.view.learned(learned, now);
+    }
+
+    fn calibrated(&mut self, found: &crate::journal::Calibrated, now: &Now<'_>) {
+        self.view.calibrated(found, now);
+    }
+
+    fn lost(&mut self, pull: &crate::journal::PullRecord, why: &str) {
+        self.account.lost += 1;
+        self.view.lost(pull, why);
+    }
+
+    fn stopping(&mut self, reason: EndReason, now: &Now<'_>) {
+        self.view.stopping(reason, now);
+    }
+
+    fn tick(&mut self, now: &Now<'_>) {
+        self.view.tick(now);
+    }
+
+    fn is_gone(&self) -> bool {
+        self.view.is_gone()
+    }
+}

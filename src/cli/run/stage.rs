@@ -1,0 +1,149 @@
+//! What the pulls of a scenario run on, made ready before anything is written.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::Failure;
+use crate::learner::Dataset;
+use crate::limit;
+use crate::scenario::{self, Isolation, Scenario};
+use crate::target::command::{CommandTarget, Commands};
+use crate::target::forest::{ForestTarget, as_command, read_data};
+use crate::target::recorded::Recorded;
+use crate::target::synthetic::Synthetic;
+use crate::target::{Ends, InVirtualTime, Target, VirtualTarget};
+
+/// A target that can be started.
+pub(in crate::cli) enum Stage {
+    Virtual(Box<dyn VirtualTarget>),
+    Commands(Arc<Commands>),
+    Forest(Box<Dataset>, Box<scenario::Forest>),
+}
+
+impl Stage {
+    /// Reads what the target needs.
+    pub(in crate::cli) fn prepare(scenario: &Scenario, folder: &Path) -> Result<Self, Failure> {
+        let refused = |error: crate::target::TargetError| Failure::usage(&error).hint(error.hint());
+        Ok(match &scenario.target {
+            scenario::Target::Synthetic(spec) => {
+                Self::Virtual(Box::new(Synthetic::new(spec.problem)))
+            }
+            scenario::Target::Recorded(recorded) => {
+                Self::Virtual(Box::new(Recorded::open(&recorded.spec).map_err(refused)?))
+            }
+            scenario::Target::Command(command) => {
+                Self::commands(scenario, (**command).clone(), folder)
+            }
+            scenario::Target::Forest(forest) => match forest.isolation {
+                Isolation::Process => {
+                    let binary = std::env::current_exe().map_err(Failure::ours)?;
+                    Self::commands(
+                        scenario,
+                        as_command(forest, &scenario.space, &binary),
+                        folder,
+                    )
+                }
+                Isolation::Thread => {
+                    let data = read_data(forest)
+                        .map_err(|error| Failure::usage(&error).hint(error.hint()))?;
+                    Self::Forest(Box::new(data), forest.clone())
+                }
+            },
+            scenario::Target::External(_) => {
+                return Err(Failure::usage(
+                    "pulls of an external target are run by whoever calls `captime ask`",
+                ));
+            }
+        })
+    }
+
+    fn commands(scenario: &Scenario, command: scenario::Command, folder: &Path) -> Self {
+        let scratch: PathBuf = folder.join("scratch");
+        Self::Commands(Arc::new(Commands {
+            command,
+            space: scenario.space.clone(),
+            of: scenario.limits.of,
+            guards: scenario.limits.guards,
+            grace: scenario.limits.grace,
+            scratch: std::path::absolute(&scratch).unwrap_or(scratch),
+        }))
+    }
+
+    /// Whether pulls take no time of ours.
+    pub(in crate::cli) fn is_virtual(&self) -> bool {
+        matches!(self, Self::Virtual(_))
+    }
+
+    /// How many instances one is drawn from.
+    pub(in crate::cli) fn instances(&self) -> usize {
+        match self {
+            Self::Virtual(target) => target.instances(),
+            Self::Commands(commands) => commands.command.instances.len(),
+            Self::Forest(..) => 0,
+        }
+    }
+
+    /// CPUs that one pull keeps busy.
+    pub(in crate::cli) fn threads(&self) -> usize {
+        match self {
+            Self::Virtual(_) | Self::Commands(_) => 1,
+            Self::Forest(_, forest) => forest.threads.max(1),
+        }
+    }
+
+    /// What of the limits can be enforced here, for the record.
+    pub(in crate::cli) fn enforcement(&self) -> Value {
+        match self {
+            Self::Virtual(_) => Value::Null,
+            Self::Commands(_) => serde_json::to_value(limit::detect()).unwrap_or_default(),
+            Self::Forest(..) => serde_json::json!({"level": "in-process"}),
+        }
+    }
+
+    /// Starts it, in a tokio runtime.
+    pub(in crate::cli) async fn start(
+        self,
+        scenario: &Scenario,
+        slots: usize,
+        cpus: Option<Vec<Vec<usize>>>,
+        ends: Ends,
+    ) -> Result<(Box<dyn Target>, Value), Failure> {
+        Ok(match self {
+            Self::Virtual(target) => (
+                Box::new(InVirtualTime::new(target, scenario.seed, ends)),
+                Value::Null,
+            ),
+            Self::Commands(commands) => {
+                sweep(&commands.scratch);
+                let (target, enforcement) =
+                    CommandTarget::start(commands, &limit::Setup::default(), slots, cpus, ends)
+                        .await
+                        .map_err(|error| Failure::ours(&error).hint(error.hint()))?;
+                (Box::new(target), enforcement)
+            }
+            Self::Forest(data, forest) => {
+                let target = ForestTarget::start(
+                    *data,
+                    *forest,
+                    scenario.space.clone(),
+                    &scenario.limits,
+                    slots,
+                    cpus.as_deref(),
+                    ends,
+                )
+                .map_err(Failure::ours)?;
+                (Box::new(target), serde_json::json!({"level": "in-process"}))
+            }
+        })
+    }
+}
+
+/// Scratch folders of a captime that was killed; the run's lock is ours, so nobody uses them.
+fn sweep(scratch: &Path) {
+    if scratch.exists() {
+        // What cannot be removed is in nobody's way: rounds remove what stands in theirs.
+        let _ = std::fs::remove_dir_all(scratch);
+    }
+}

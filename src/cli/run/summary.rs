@@ -1,0 +1,315 @@
+//! What a person can act on when a run ends or is interrupted.
+
+use std::io::{Result, Write};
+use std::path::Path;
+
+use serde_json::json;
+
+use super::super::Failure;
+use crate::journal::{EndReason, FILE};
+use crate::orchestrator::State;
+use crate::policy::Recommendation;
+use crate::progress::{Account, Words};
+use crate::quantity;
+use crate::round::{Limit, Pull};
+use crate::scenario::{Isolation, Resource, Scenario, Target, shell_word};
+use crate::target::command::Commands;
+use crate::target::forest::as_command;
+
+/// Everything the summary speaks of.
+pub(in crate::cli) struct Summary<'a> {
+    pub(in crate::cli) scenario: &'a Scenario,
+    pub(in crate::cli) state: &'a State,
+    pub(in crate::cli) account: &'a Account,
+    pub(in crate::cli) words: &'a Words,
+    pub(in crate::cli) folder: &'a Path,
+    pub(in crate::cli) seconds: f64,
+    pub(in crate::cli) reason: EndReason,
+    /// The scenario's file as the user named it.
+    pub(in crate::cli) file: &'a Path,
+}
+
+/// How many reasons for failing are told.
+const MOST_REASONS: usize = 3;
+
+impl Summary<'_> {
+    pub(in crate::cli) fn write(&self, to: &mut dyn Write) -> Result<()> {
+        let ended = match self.reason {
+            EndReason::Rounds => "all rounds of the budget are played",
+            EndReason::Wall => "the wall time of the budget is over",
+            EndReason::Consumption => "the consumption of the budget is used up",
+            EndReason::Interrupted => "interrupted",
+            EndReason::FirstFailures => "stopped: the first pulls all failed",
+        };
+        writeln!(to, "{}: {ended}", self.scenario.name)?;
+        writeln!(to)?;
+        self.write_best(to)?;
+        writeln!(to)?;
+        self.write_cost(to)?;
+        self.write_failures(to)?;
+        writeln!(to, "journal   {}", self.folder.join(FILE).display())?;
+        writeln!(to, "report    captime report {}", self.folder.display())?;
+        if self.reason == EndReason::Interrupted {
+            writeln!(
+                to,
+                "go on     captime run {}",
+                shell_word(&self.file.display().to_string())
+            )?;
+        }
+        Ok(())
+    }
+
+    fn write_best(&self, to: &mut dyn Write) -> Result<()> {
+        let Some(best) = self.state.recommend() else {
+            return writeln!(to, "best      nothing can be recommended yet");
+        };
+        write_best(self.scenario, self.words, best, to)
+    }
+
+    fn write_cost(&self, to: &mut dyn Write) -> Result<()> {
+        let tally = self.state.tally();
+        writeln!(to, "rounds    {}", self.words.tally(tally))?;
+        let used = self.words.amount(tally.consumption);
+        let cpu = if self.account.cpu > 0.0 && self.words.resource != Resource::Cpu {
+            format!(", {} of CPU time", quantity::seconds(self.account.cpu))
+        } else {
+            String::new()
+        };
+        let of = self.words.resource.name();
+        let took = if self.seconds > 0.0 {
+            format!(", in {}", quantity::seconds(self.seconds))
+        } else {
+            String::new()
+        };
+        writeln!(to, "cost      {used} of {of}{cpu}{took}")?;
+        if self.account.clamped > 0 {
+            writeln!(
+                to,
+                "clamped   {} scores lay outside of `worst` and `best`",
+                self.account.clamped
+            )?;
+        }
+        if self.account.lost > 0 {
+            writeln!(
+                to,
+                "lost      {} pulls lost their launcher and were run again",
+                self.account.lost
+            )?;
+        }
+        Ok(())
+    }
+
+    fn write_failures(&self, to: &mut dyn Write) -> Result<()> {
+        let worst = self.account.worst();
+        for (reason, failures) in worst.iter().take(MOST_REASONS) {
+            writeln!(
+                to,
+                "failed    {} times: {reason}; last in round {}, {}",
+                failures.count,
+                failures.last.round,
+                self.words.arm(failures.last.arm)
+            )?;
+            if let Some(line) = failures.stderr.lines().last() {
+                writeln!(to, "          its stderr ends: {line}")?;
+            }
+        }
+        if worst.len() > MOST_REASONS {
+            writeln!(
+                to,
+                "          and {} other reasons; see the journal",
+                worst.len() - MOST_REASONS
+            )?;
+        }
+        Ok(())
+    }
+
+    pub(in crate::cli) fn write_json(&self, to: &mut dyn Write) -> Result<()> {
+        let tally = self.state.tally();
+        let best = self
+            .state
+            .recommend()
+            .map(|best| best_json(self.scenario, best));
+        let failures: Vec<_> = self
+            .account
+            .worst()
+            .into_iter()
+            .map(|(reason, failures)| json!({"reason": reason, "count": failures.count, "last": failures.last.round}))
+            .collect();
+        let summary = json!({
+            "event": "end",
+            "reason": self.reason,
+            "name": self.scenario.name,
+            "best": best,
+            "rounds": tally.learned,
+            "rewarded": tally.rewarded,
+            "censored": tally.censored,
+            "failed": tally.failed,
+            "consumption": tally.consumption,
+            "seconds": self.seconds,
+            "failures": failures,
+            "clamped": self.account.clamped,
+            "lost": self.account.lost,
+            "journal": self.folder.join(FILE),
+        });
+        writeln!(to, "{summary}")
+    }
+
+    /// The scenario is wrong: the command line and the stderr of a pull that failed.
+    pub(in crate::cli) fn hopeless(&self) -> Failure {
+        let mut text = String::from(
+            "the first pulls all failed, and so did one of each of five arms: the scenario is wrong",
+        );
+        if let Some((reason, failures)) = self.account.worst().first() {
+            let pull = failures.last.pull();
+            let line = command_line(self.scenario, pull, failures.last.seed.unwrap_or_default());
+            text += &format!(
+                "\n  round     {}, {}",
+                failures.last.round,
+                self.words.arm(pull.arm)
+            );
+            text += &format!("\n  limit     {}", self.words.limit(pull.limit));
+            if let Some(line) = line {
+                text += &format!("\n  command   {line}");
+            }
+            text += &format!("\n  failed    {reason}");
+            for line in failures
+                .stderr
+                .lines()
+                .rev()
+                .take(10)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev()
+            {
+                text += &format!("\n  stderr    {line}");
+            }
+        }
+        Failure::usage(text).hint(Some(
+            "`captime check SCENARIO --try 3` shows what is read from a pull; then `captime run --fresh`. \
+             `stop_on_first_failures: false` turns this off",
+        ))
+    }
+}
+
+/// The pair to use, how sure that is, and how to use it.
+pub(in crate::cli) fn write_best(
+    scenario: &Scenario,
+    words: &Words,
+    best: Recommendation,
+    to: &mut dyn Write,
+) -> Result<()> {
+    let pull = best.pull;
+    writeln!(
+        to,
+        "best      arm {}: {}",
+        pull.arm,
+        scenario.space.configuration(pull.arm)
+    )?;
+    writeln!(
+        to,
+        "limit     {} of {}",
+        words.limit(pull.limit),
+        words.resource.name()
+    )?;
+    write_gain(best, to)?;
+    match use_line(scenario, pull) {
+        Some(line) => writeln!(to, "use       {line}"),
+        None => Ok(()),
+    }
+}
+
+/// How good the pair is, and how sure that is.
+pub(in crate::cli) fn write_gain(best: Recommendation, to: &mut dyn Write) -> Result<()> {
+    let Recommendation {
+        gain,
+        interval,
+        pulls,
+        censored,
+        ..
+    } = best;
+    let plural = if pulls == 1 { "pull" } else { "pulls" };
+    writeln!(
+        to,
+        "gain      {gain:.4}, likely between {:.4} and {:.4}, from {pulls} {plural}, {:.1} % of them censored",
+        interval.0,
+        interval.1,
+        100.0 * censored
+    )
+}
+
+/// The same for programs.
+pub(in crate::cli) fn best_json(scenario: &Scenario, best: Recommendation) -> serde_json::Value {
+    json!({
+        "arm": best.pull.arm,
+        "configuration": scenario.space.configuration(best.pull.arm),
+        "limit": best.pull.limit,
+        "resource": scenario.limits.of.name(),
+        "gain": best.gain,
+        "interval": best.interval,
+        "pulls": best.pulls,
+        "censored": best.censored,
+        "command": use_line(scenario, best.pull),
+    })
+}
+
+/// A line to paste that runs the pair: the command under its limit.
+pub(in crate::cli) fn use_line(scenario: &Scenario, pull: Pull) -> Option<String> {
+    let limit = limit_option(scenario.limits.of, pull.limit);
+    match &scenario.target {
+        Target::Forest(_) => {
+            let line = command_line(scenario, pull, scenario.seed)?;
+            Some(format!(
+                "{line} {limit}",
+                limit = forest_limit(scenario.limits.of, pull.limit)
+            ))
+        }
+        Target::Command(_) => {
+            let line = command_line(scenario, pull, scenario.seed)?;
+            Some(format!("captime exec {limit} -- {line}"))
+        }
+        _ => None,
+    }
+}
+
+fn limit_option(of: Resource, limit: Limit) -> String {
+    match of {
+        Resource::Wall => format!("--wall {limit}s"),
+        Resource::Cpu | Resource::Work => format!("--cpu {limit}s"),
+    }
+}
+
+fn forest_limit(of: Resource, limit: Limit) -> String {
+    match of {
+        Resource::Work => format!("--limit {limit} --resource work"),
+        Resource::Wall | Resource::Cpu => format!("--limit {limit}s --resource {}", of.name()),
+    }
+}
+
+/// What a pull runs, as a shell reads it; on the first instance where none is given.
+fn command_line(scenario: &Scenario, mut pull: Pull, seed: u64) -> Option<String> {
+    let command = match &scenario.target {
+        Target::Command(command) => (**command).clone(),
+        Target::Forest(forest) => {
+            let mut plain = forest.clone();
+            plain.isolation = Isolation::Process;
+            as_command(&plain, &scenario.space, Path::new("captime"))
+        }
+        _ => return None,
+    };
+    if pull.instance.is_none() && !command.instances.is_empty() {
+        pull.instance = Some(0);
+    }
+    let commands = Commands {
+        command,
+        space: scenario.space.clone(),
+        of: scenario.limits.of,
+        guards: scenario.limits.guards,
+        grace: scenario.limits.grace,
+        scratch: "/tmp".into(),
+    };
+    Some(
+        commands
+            .launch(pull, 1, seed, Path::new("/tmp"))
+            .shell_line(),
+    )
+}

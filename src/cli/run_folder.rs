@@ -1,0 +1,105 @@
+//! Where runs are: `runs/NAME`, `runs/NAME-2`, ... in the current folder.
+
+use std::path::{Path, PathBuf};
+
+use super::Failure;
+use crate::journal::{FILE, JournalError};
+use crate::orchestrator::RunError;
+
+/// The folder that holds runs.
+const RUNS: &str = "runs";
+
+/// The newest run of this name, whether it exists or not.
+pub(super) fn newest(name: &str) -> PathBuf {
+    let number = numbers(name).max().unwrap_or(1);
+    numbered(name, number)
+}
+
+/// The folder for a new run of this name.
+pub(super) fn fresh(name: &str) -> PathBuf {
+    match numbers(name).max() {
+        Some(number) => numbered(name, number + 1),
+        None => numbered(name, 1),
+    }
+}
+
+fn numbered(name: &str, number: u64) -> PathBuf {
+    let folder = if number == 1 {
+        name.to_owned()
+    } else {
+        format!("{name}-{number}")
+    };
+    Path::new(RUNS).join(folder)
+}
+
+/// The numbers of the runs of this name that exist.
+fn numbers(name: &str) -> impl Iterator<Item = u64> {
+    let entries = std::fs::read_dir(RUNS).into_iter().flatten().flatten();
+    let name = name.to_owned();
+    entries.filter_map(move |entry| {
+        let folder = entry.file_name().into_string().ok()?;
+        let rest = folder.strip_prefix(&name)?;
+        let number = if rest.is_empty() {
+            1
+        } else {
+            rest.strip_prefix('-')?.parse().ok().filter(|n| *n > 1)?
+        };
+        // A folder of another scenario that happens to be called `NAME-7` has a journal of its own name.
+        let is_ours = match crate::journal::Reader::open(&entry.path()) {
+            Ok(reader) => reader.header().name == name,
+            Err(_) => true,
+        };
+        is_ours.then_some(number)
+    })
+}
+
+/// The folder of the run that the user names: a folder, or a name in `runs/`, the newest of that name.
+pub(super) fn find(run: &Path) -> Result<PathBuf, Failure> {
+    if run.join(FILE).exists() {
+        return Ok(run.to_owned());
+    }
+    let is_name = run.components().count() == 1;
+    if is_name && Path::new(RUNS).join(run).join(FILE).exists() {
+        let exact = Path::new(RUNS).join(run);
+        let name = run.display().to_string();
+        let newest = newest(&name);
+        return Ok(if newest.join(FILE).exists() {
+            newest
+        } else {
+            exact
+        });
+    }
+    let known: Vec<String> = std::fs::read_dir(RUNS)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.path().join(FILE).exists())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    let wanted = run.display().to_string();
+    let hint = match crate::nearest::nearest(&wanted, known.iter().map(String::as_str)) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None if known.is_empty() => {
+            "there is no run in `runs/` here; `captime run` makes one".into()
+        }
+        None => format!("runs here are {}", known.join(", ")),
+    };
+    Err(Failure::usage(format!("there is no run `{wanted}`")).hint(Some(hint)))
+}
+
+/// A run that cannot go on, as the user reads it: what the user can change is bad usage, the rest is ours.
+pub(super) fn failure(error: &RunError) -> Failure {
+    let is_usage = matches!(
+        error,
+        RunError::Changed { .. }
+            | RunError::Lowered { .. }
+            | RunError::Foreign { .. }
+            | RunError::Journal(JournalError::Locked { .. } | JournalError::Missing { .. })
+    );
+    let failure = if is_usage {
+        Failure::usage(error)
+    } else {
+        Failure::ours(error)
+    };
+    failure.hint(error.hint())
+}

@@ -1,0 +1,81 @@
+//! Without a terminal: a line now and then, at growing intervals.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use super::words::{self, Words};
+use crate::journal::{Calibrated, EndReason, PullRecord};
+use crate::orchestrator::{Now, Watch};
+
+/// Writes a line now and then.
+pub struct Lines {
+    words: Words,
+    to: Box<dyn Write>,
+    started: Option<(Instant, u64)>,
+    next: Duration,
+}
+
+impl Lines {
+    /// Writes to `to`.
+    pub fn new(words: Words, to: Box<dyn Write>) -> Self {
+        Self {
+            words,
+            to,
+            started: None,
+            next: Duration::from_secs(5),
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        // Nobody reads it: the run itself matters, and goes on.
+        let _ = writeln!(self.to, "captime: {text}");
+    }
+}
+
+impl Watch for Lines {
+    fn period(&self) -> Option<Duration> {
+        Some(Duration::from_secs(1))
+    }
+
+    fn tick(&mut self, now: &Now<'_>) {
+        let learned = now.state.tally().learned;
+        let (started, before) = *self.started.get_or_insert((Instant::now(), learned));
+        let elapsed = started.elapsed();
+        if elapsed < self.next {
+            return;
+        }
+        // 5, 10, 20, 40 seconds, then every minute.
+        self.next = (2 * elapsed).min(elapsed + Duration::from_secs(60));
+        let rate = (learned - before) as f64 / elapsed.as_secs_f64();
+        let doing =
+            words::calibration(now.state).unwrap_or_else(|| self.words.best(now.state.recommend()));
+        let text = format!(
+            "{}; {}; {doing}",
+            self.words.tally(now.state.tally()),
+            words::budget(now, rate)
+        );
+        self.say(&text);
+    }
+
+    fn calibrated(&mut self, found: &Calibrated, _: &Now<'_>) {
+        let limits: Vec<String> = found
+            .limits
+            .iter()
+            .map(|limit| self.words.limit(*limit))
+            .collect();
+        self.say(&format!("calibrated: limits are {}", limits.join(", ")));
+    }
+
+    fn lost(&mut self, pull: &PullRecord, why: &str) {
+        self.say(&format!(
+            "round {} was lost and runs again: {why}",
+            pull.round
+        ));
+    }
+
+    fn stopping(&mut self, reason: EndReason, now: &Now<'_>) {
+        if reason == EndReason::Interrupted && now.slots.iter().any(Option::is_some) {
+            self.say("stopping what runs; once more leaves at once");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Numbers of a run as people read them.
+
+use crate::orchestrator::{Now, State, Tally};
+use crate::policy::Recommendation;
+use crate::quantity;
+use crate::round::{ArmId, Limit};
+use crate::scenario::Resource;
+use crate::space::Space;
+
+/// What is needed to put a run into words.
+#[derive(Debug, Clone)]
+pub struct Words {
+    /// The arms.
+    pub space: Space,
+    /// What is limited.
+    pub resource: Resource,
+}
+
+impl Words {
+    /// An arm by number and configuration.
+    pub fn arm(&self, arm: ArmId) -> String {
+        if arm.index() < self.space.len() {
+            format!("arm {arm} ({})", self.space.configuration(arm))
+        } else {
+            format!("arm {arm}")
+        }
+    }
+
+    /// A limit with its unit.
+    pub fn limit(&self, limit: Limit) -> String {
+        self.amount(limit.get())
+    }
+
+    /// An amount of the limited resource, as exact as people read it.
+    pub fn amount(&self, value: f64) -> String {
+        match self.resource {
+            Resource::Work if value.abs() < 1000.0 => {
+                let text = format!("{value:.4}");
+                text.trim_end_matches('0').trim_end_matches('.').to_owned()
+            }
+            Resource::Work => format!("{value:.0}"),
+            Resource::Wall | Resource::Cpu => self.resource.amount(value),
+        }
+    }
+
+    /// The best pair in one line.
+    pub fn best(&self, best: Option<Recommendation>) -> String {
+        match best {
+            None => "best so far: nothing yet".into(),
+            Some(best) => format!(
+                "best so far: {} up to {}, gain {:.4} [{:.4}, {:.4}] from {} pulls",
+                self.arm(best.pull.arm),
+                self.limit(best.pull.limit),
+                best.gain,
+                best.interval.0,
+                best.interval.1,
+                best.pulls
+            ),
+        }
+    }
+
+    /// `1234 rounds, 12.3 % censored, 0.4 % failed`.
+    pub fn tally(&self, tally: Tally) -> String {
+        let share = |count: u64| 100.0 * count as f64 / tally.learned.max(1) as f64;
+        format!(
+            "{} rounds, {:.1} % censored, {:.1} % failed",
+            tally.learned,
+            share(tally.censored),
+            share(tally.failed)
+        )
+    }
+}
+
+/// Seconds until the budget ends at the rate so far; none if nothing can be said.
+pub(super) fn left(now: &Now<'_>, rounds_per_second: f64) -> Option<f64> {
+    let tally = now.state.tally();
+    let by_rounds = now
+        .budget
+        .rounds
+        .filter(|_| rounds_per_second > 0.0)
+        .map(|budget| budget.saturating_sub(tally.learned) as f64 / rounds_per_second);
+    let by_wall = now
+        .budget
+        .wall
+        .map(|budget| (budget - now.seconds).max(0.0));
+    let by_consumption = now
+        .budget
+        .consumption
+        .filter(|_| tally.consumption > 0.0)
+        .map(|budget| (budget / tally.consumption - 1.0).max(0.0) * now.seconds);
+    [by_rounds, by_wall, by_consumption]
+        .into_iter()
+        .flatten()
+        .reduce(f64::min)
+}
+
+/// What part of the budget is used, and what is left of it.
+pub(super) fn budget(now: &Now<'_>, rounds_per_second: f64) -> String {
+    let tally = now.state.tally();
+    let share = now
+        .budget
+        .share(tally.learned, now.seconds, tally.consumption);
+    let share = share.map_or(String::new(), |share| format!("{:.0} %, ", 100.0 * share));
+    let left = left(now, rounds_per_second).map_or(String::new(), |left| {
+        format!(", about {} left", quantity::seconds(left))
+    });
+    format!("{share}{:.1} rounds/s{left}", rounds_per_second)
+}
+
+/// `calibrating: 12 of 60`, while it goes on.
+pub(super) fn calibration(state: &State) -> Option<String> {
+    state
+        .calibration()
+        .map(|(done, of)| format!("calibrating: {done} of {of} pulls"))
+}

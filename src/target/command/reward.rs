@@ -1,0 +1,320 @@
+//! The reward of a command, from its exit code or from what it wrote.
+
+use crate::limit::Captured;
+use crate::scenario::{Reward, ScoreForm, ScoreScale};
+
+/// What a reward was read from, and what it came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// The text it was read from, as short as can be shown.
+    pub text: String,
+    /// The score as written, where it is not the reward itself.
+    pub score: Option<f64>,
+    /// In [0, 1].
+    pub reward: f64,
+    /// Whether the score lay outside of `worst` and `best`.
+    pub is_clamped: bool,
+}
+
+/// What a score is looked for in.
+#[derive(Debug, Clone, Copy)]
+pub enum Source<'a> {
+    /// What a stream kept: all of it, or its beginning and end.
+    Stream(&'a Captured),
+    /// A file.
+    File(&'a [u8]),
+}
+
+/// More of a text than this is not shown.
+const SHOWN: usize = 200;
+
+/// Reads the reward of a command that ended by itself, or says why there is none.
+pub fn read(
+    reward: &Reward,
+    success: &[i32],
+    exit: i32,
+    source: Option<Source<'_>>,
+) -> Result<Reading, String> {
+    match reward {
+        Reward::Exit(solved) if solved.contains(&exit) => Ok(Reading {
+            text: format!("exit code {exit}"),
+            score: None,
+            reward: 1.0,
+            is_clamped: false,
+        }),
+        Reward::Exit(solved) => Err(format!("exit code {exit}, which is not {}", either(solved))),
+        Reward::Score { .. } if !success.contains(&exit) => Err(format!(
+            "exit code {exit}, which is not {}",
+            either(success)
+        )),
+        Reward::Score { form, scale, .. } => {
+            let source = source.ok_or("there is nothing to read the reward from")?;
+            let text = score_text(form, source)?;
+            let score = number(&text)?;
+            scaled(text, score, *scale)
+        }
+    }
+}
+
+fn either(codes: &[i32]) -> String {
+    let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
+    codes.join(" or ")
+}
+
+fn scaled(text: String, score: f64, scale: Option<ScoreScale>) -> Result<Reading, String> {
+    match scale {
+        Some(scale) => {
+            let (reward, is_clamped) = scale.reward(score);
+            Ok(Reading {
+                text,
+                score: Some(score),
+                reward,
+                is_clamped,
+            })
+        }
+        None if (0.0..=1.0).contains(&score) => Ok(Reading {
+            text,
+            score: None,
+            reward: score,
+            is_clamped: false,
+        }),
+        None => Err(format!(
+            "score {score} is not from 0 to 1, and the scenario gives no `worst` and `best`"
+        )),
+    }
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(score) if score.is_finite() => Ok(score),
+        _ => Err(format!("`{}` is not a number", shown(text.trim()))),
+    }
+}
+
+/// The part of the output that is the score.
+fn score_text(form: &ScoreForm, source: Source<'_>) -> Result<String, String> {
+    let (head, tail, dropped) = match source {
+        Source::Stream(kept) => (
+            kept.head.as_slice(),
+            kept.tail.as_slice(),
+            kept.dropped_bytes,
+        ),
+        Source::File(bytes) => (bytes, &[][..], 0),
+    };
+    match form {
+        ScoreForm::Pattern(pattern) => {
+            let (head, tail) = (utf8(head, false)?, utf8(tail, true)?);
+            // A pattern may match nothing at all, which an end that is not there must not count for.
+            let tails = (dropped > 0)
+                .then(|| pattern.captures_iter(tail))
+                .into_iter()
+                .flatten();
+            let mut found = pattern.captures_iter(head).chain(tails);
+            let Some(only) = found.next() else {
+                return Err(format!("nothing in the output matches `{pattern}`"));
+            };
+            if found.next().is_some() {
+                return Err(format!("more than one match of `{pattern}` in the output"));
+            }
+            let group = only
+                .get(1)
+                .ok_or_else(|| format!("the group of `{pattern}` matched nothing"))?;
+            Ok(group.as_str().to_owned())
+        }
+        ScoreForm::Whole => {
+            if dropped > 0 {
+                return Err("the output is too long to be a score".into());
+            }
+            Ok(utf8(head, false)?.trim().to_owned())
+        }
+        ScoreForm::Json(pointer) => {
+            let last = if dropped > 0 {
+                utf8(tail, true)?
+            } else {
+                utf8(head, false)?
+            };
+            let value = json(last, dropped > 0)?;
+            match value.pointer(pointer) {
+                Some(serde_json::Value::Number(number)) => Ok(number.to_string()),
+                Some(other) => Err(format!(
+                    "`{pointer}` is {}, not a number",
+                    shown(&other.to_string())
+                )),
+                None => Err(format!("the JSON output has no `{pointer}`")),
+            }
+        }
+    }
+}
+
+/// All of it if that is JSON, else its last line that is not empty: programs talk before they answer.
+fn json(text: &str, is_cut: bool) -> Result<serde_json::Value, String> {
+    if !is_cut && let Ok(value) = serde_json::from_str(text) {
+        return Ok(value);
+    }
+    let last = text
+        .lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default();
+    serde_json::from_str(last.trim()).map_err(|error| format!("the output is not JSON: {error}"))
+}
+
+/// The text of these bytes; what was cut out of a longer one may begin in the middle of a character.
+fn utf8(bytes: &[u8], is_cut: bool) -> Result<&str, String> {
+    let broken = if is_cut {
+        bytes
+            .iter()
+            .take(3)
+            .take_while(|byte| **byte & 0xc0 == 0x80)
+            .count()
+    } else {
+        0
+    };
+    let text = match std::str::from_utf8(&bytes[broken..]) {
+        Ok(text) => text,
+        // The beginning of a longer text may end in the middle of one.
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&bytes[broken..broken + error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return Err("the output is not UTF-8".into()),
+    };
+    // What came through a lossy channel carries the replacement character instead.
+    if text.contains('\u{fffd}') {
+        Err("the output is not UTF-8".into())
+    } else {
+        Ok(text)
+    }
+}
+
+fn shown(text: &str) -> String {
+    let mut short: String = text.chars().take(SHOWN).collect();
+    if short.len() < text.len() {
+        short.push_str("...");
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::ScorePlace;
+
+    fn captured(head: &[u8], tail: &[u8], dropped_bytes: u64) -> Captured {
+        Captured {
+            head: head.to_vec(),
+            tail: tail.to_vec(),
+            dropped_bytes,
+        }
+    }
+
+    fn score(form: ScoreForm, scale: Option<(f64, f64)>) -> Reward {
+        Reward::Score {
+            place: ScorePlace::Stdout,
+            form,
+            scale: scale.map(|(worst, best)| ScoreScale { worst, best }),
+        }
+    }
+
+    fn pattern(text: &str) -> ScoreForm {
+        ScoreForm::Pattern(regex::Regex::new(text).unwrap())
+    }
+
+    fn reward(reward: &Reward, output: &[u8]) -> Result<f64, String> {
+        let kept = captured(output, b"", 0);
+        read(reward, &[0], 0, Some(Source::Stream(&kept))).map(|reading| reading.reward)
+    }
+
+    #[test]
+    fn exit_codes_solve_or_fail() {
+        let solved = Reward::Exit(vec![10, 20]);
+        assert_eq!(read(&solved, &[0], 10, None).unwrap().reward, 1.0);
+        assert_eq!(
+            read(&solved, &[0], 0, None).unwrap_err(),
+            "exit code 0, which is not 10 or 20"
+        );
+        let scored = score(pattern("x=(.*)"), None);
+        assert_eq!(
+            read(&scored, &[0], 3, None).unwrap_err(),
+            "exit code 3, which is not 0"
+        );
+    }
+
+    #[test]
+    fn a_pattern_must_match_once_and_be_a_number() {
+        let rmse = score(pattern("rmse=([0-9.naif-]+)"), Some((1.0, 0.0)));
+        assert_eq!(reward(&rmse, b"start\nrmse=0.25"), Ok(0.75));
+        assert_eq!(reward(&rmse, b"rmse=7"), Ok(0.0));
+        for (output, reason) in [
+            (&b"nothing"[..], "matches"),
+            (b"rmse=0.1 rmse=0.2", "more than one"),
+            (b"rmse=nan", "`nan` is not a number"),
+            (b"rmse=inf", "`inf` is not a number"),
+            (b"rmse=1.2.3", "`1.2.3` is not a number"),
+            (b"rmse=0.5 \xff\xfe", "not UTF-8"),
+        ] {
+            let error = reward(&rmse, output).unwrap_err();
+            assert!(error.contains(reason), "{error}");
+        }
+        let optional = score(pattern("rmse(?:=([0-9.]+))?"), None);
+        assert!(
+            reward(&optional, b"rmse")
+                .unwrap_err()
+                .contains("matched nothing")
+        );
+    }
+
+    #[test]
+    fn a_score_without_a_scale_is_a_reward() {
+        let plain = score(ScoreForm::Whole, None);
+        assert_eq!(reward(&plain, b" 0.5\n"), Ok(0.5));
+        assert!(
+            reward(&plain, b"1.5")
+                .unwrap_err()
+                .contains("`worst` and `best`")
+        );
+        assert!(reward(&plain, b"").unwrap_err().contains("not a number"));
+        let kept = captured(b"0.5", b"0.7", 10);
+        assert!(read(&plain, &[0], 0, Some(Source::Stream(&kept))).is_err());
+    }
+
+    #[test]
+    fn json_may_follow_other_talk() {
+        let json = score(ScoreForm::Json("/a/score".into()), Some((0.0, 10.0)));
+        assert_eq!(reward(&json, br#"{"a":{"score":5}}"#), Ok(0.5));
+        assert_eq!(
+            reward(&json, b"loading\n{\"a\":{\"score\":10.0}}\n\n"),
+            Ok(1.0)
+        );
+        assert!(
+            reward(&json, b"{\"a\":1}")
+                .unwrap_err()
+                .contains("no `/a/score`")
+        );
+        assert!(
+            reward(&json, b"{\"a\":{\"score\":\"high\"}}")
+                .unwrap_err()
+                .contains("not a number")
+        );
+        assert!(reward(&json, b"hello").unwrap_err().contains("not JSON"));
+    }
+
+    #[test]
+    fn the_score_is_found_in_what_was_kept_of_a_flood() {
+        let form = score(pattern("score=([0-9.]+)"), None);
+        let kept = captured(
+            "a\u{e9}".as_bytes().split_at(2).0,
+            b"\xa9 lots\nscore=0.25\n",
+            1 << 30,
+        );
+        let reading = read(&form, &[0], 0, Some(Source::Stream(&kept))).unwrap();
+        assert_eq!((reading.reward, reading.text.as_str()), (0.25, "0.25"));
+        let json = score(ScoreForm::Json("/score".into()), None);
+        let kept = captured(b"x", b"garbage\n{\"score\":0.5}\n", 100);
+        assert_eq!(
+            read(&json, &[0], 0, Some(Source::Stream(&kept)))
+                .unwrap()
+                .reward,
+            0.5
+        );
+    }
+}

@@ -1,0 +1,395 @@
+//! The built-in forest as target: fits on threads of their own, or in a process of its own.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
+
+use super::{Ended, Ending, Ends, Failing, Guard, Job, Measured, Outcome, Target};
+use crate::learner::engine::{self, EngineKind, EngineOutcome};
+use crate::learner::{
+    Allowance, Consumed, Dataset, DatasetError, LevelOrder, Normalise, Params, ReadOptions,
+    Resource, Split, Stop, Task,
+};
+use crate::round::{Observation, Pull};
+use crate::scenario::{self, Guards, Levels, ScoreForm, ScorePlace, Template};
+use crate::space::{Configuration, Space, Value};
+
+/// What a slot's thread needs.
+struct Shared {
+    data: Dataset,
+    forest: scenario::Forest,
+    space: Space,
+    of: Resource,
+    guards: Guards,
+    ends: Ends,
+}
+
+/// Fits forests on one thread per slot.
+pub struct ForestTarget {
+    slots: Vec<Slot>,
+}
+
+struct Slot {
+    jobs: mpsc::Sender<(Job, Arc<Stop>)>,
+    /// Ends the fit under way.
+    stop: Arc<Stop>,
+}
+
+/// Reads the data of a scenario's forest.
+pub fn read_data(forest: &scenario::Forest) -> Result<Dataset, DatasetError> {
+    let (levels, order) = match &forest.levels {
+        Levels::Alphabetical(listed) => {
+            (listed.iter().cloned().collect(), LevelOrder::Alphabetical)
+        }
+        Levels::ByMean => (BTreeMap::new(), LevelOrder::ByResponse),
+    };
+    let options = ReadOptions {
+        predict: forest.predict.clone(),
+        drop: forest.drop.clone(),
+        levels,
+        order,
+        task: match forest.task {
+            scenario::Task::Auto => None,
+            scenario::Task::Regression => Some(Task::Regression),
+            scenario::Task::Classification => Some(Task::Classification),
+        },
+    };
+    Dataset::read(&forest.data, &options)
+}
+
+impl ForestTarget {
+    /// Starts a thread per slot; `cpus` are those of each slot, if they have their own.
+    pub fn start(
+        data: Dataset,
+        forest: scenario::Forest,
+        space: Space,
+        limits: &scenario::Limits,
+        slots: usize,
+        cpus: Option<&[Vec<usize>]>,
+        ends: Ends,
+    ) -> std::io::Result<Self> {
+        let of = match limits.of {
+            scenario::Resource::Wall => Resource::Wall,
+            scenario::Resource::Cpu => Resource::Cpu,
+            scenario::Resource::Work => Resource::Work,
+        };
+        let shared = Arc::new(Shared {
+            data,
+            forest,
+            space,
+            of,
+            guards: limits.guards,
+            ends,
+        });
+        let slots = (0..slots)
+            .map(|number| {
+                let (jobs, inbox) = mpsc::channel();
+                let shared = Arc::clone(&shared);
+                let cpus = cpus.and_then(|cpus| cpus.get(number).cloned());
+                std::thread::Builder::new()
+                    .name(format!("forest-{number}"))
+                    .spawn(move || {
+                        pin(cpus.as_deref());
+                        work(&shared, &inbox);
+                    })?;
+                Ok(Slot {
+                    jobs,
+                    stop: Arc::new(Stop::new()),
+                })
+            })
+            .collect::<std::io::Result<_>>()?;
+        Ok(Self { slots })
+    }
+}
+
+impl Target for ForestTarget {
+    fn start(&mut self, job: Job) {
+        let slot = &mut self.slots[job.slot];
+        slot.stop = Arc::new(Stop::new());
+        // Its thread ends only when this sender is gone.
+        let _ = slot.jobs.send((job, Arc::clone(&slot.stop)));
+    }
+
+    fn stop(&mut self, slot: usize) {
+        self.slots[slot].stop.raise();
+    }
+}
+
+/// Keeps this thread, and those it starts, on some CPUs; without the right to do so it stays where it is.
+fn pin(cpus: Option<&[usize]>) {
+    let Some(cpus) = cpus else { return };
+    let mut set = nix::sched::CpuSet::new();
+    if cpus.iter().all(|&cpu| set.set(cpu).is_ok()) {
+        let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set);
+    }
+}
+
+fn work(shared: &Shared, inbox: &mpsc::Receiver<(Job, Arc<Stop>)>) {
+    while let Ok((job, stop)) = inbox.recv() {
+        // A panic in a fit is a failure of that pull, not the end of the night.
+        let run = std::panic::AssertUnwindSafe(|| fit(shared, &job, &stop));
+        let ending = std::panic::catch_unwind(run)
+            .unwrap_or_else(|_| failed(&job, "the fit panicked".into(), None));
+        if shared
+            .ends
+            .send(Ended {
+                slot: job.slot,
+                round: job.round,
+                ending,
+            })
+            .is_err()
+        {
+            break;
+        }
+    }
+}
+
+fn fit(shared: &Shared, job: &Job, stop: &Arc<Stop>) -> Ending {
+    let configuration = shared.space.configuration(job.pull.arm);
+    let params = match params(&configuration, job.seed, shared.forest.threads) {
+        Ok(params) => params,
+        Err(reason) => return failed(job, reason, None),
+    };
+    let split = match Split::random(shared.data.rows(), shared.forest.train, job.seed) {
+        Ok(split) => split,
+        Err(error) => return failed(job, error.to_string(), None),
+    };
+    let watchdog = Watchdog::start(
+        shared.guards.wall.filter(|_| shared.of != Resource::Wall),
+        stop,
+    );
+    let allowance = Allowance {
+        resource: shared.of,
+        amount: job.pull.limit.get(),
+    };
+    let outcome = engine(shared.forest.engine).engine().run(&engine::Job {
+        data: &shared.data,
+        split: &split,
+        params: &params,
+        stop,
+        allowance: Some(allowance),
+    });
+    let hit_guard = watchdog.end();
+    match outcome {
+        Err(error) => failed(job, error.to_string(), None),
+        Ok(EngineOutcome::Stopped { consumed }) => {
+            if hit_guard {
+                guarded(job, shared.of, &consumed, Guard::Wall)
+            } else if stop.is_raised() {
+                Ending::Stopped
+            } else {
+                brought(job.pull, shared.of, &consumed, None)
+            }
+        }
+        Ok(EngineOutcome::Done(fitted)) => {
+            let consumed = fitted.consumed;
+            let is_over = |guard: Option<f64>, used: Duration| {
+                guard.is_some_and(|guard| used.as_secs_f64() > guard)
+            };
+            if shared.of != Resource::Cpu && is_over(shared.guards.cpu, consumed.cpu) {
+                return guarded(job, shared.of, &consumed, Guard::Cpu);
+            }
+            if shared.of != Resource::Wall && is_over(shared.guards.wall, consumed.wall) {
+                return guarded(job, shared.of, &consumed, Guard::Wall);
+            }
+            let by = match shared.forest.normalise {
+                scenario::Normalise::Range => Normalise::Range,
+                scenario::Normalise::Sd => Normalise::Sd,
+            };
+            let seen = shared.data.evaluate(&split.test, &fitted.predicted, by);
+            brought(job.pull, shared.of, &consumed, Some(seen.reward))
+        }
+    }
+}
+
+fn engine(engine: scenario::Engine) -> EngineKind {
+    match engine {
+        scenario::Engine::Builtin => EngineKind::Builtin,
+        scenario::Engine::Smartcore => EngineKind::Smartcore,
+        scenario::Engine::Linfa => EngineKind::Linfa,
+    }
+}
+
+/// The parameters of an arm, by ranger's names.
+fn params(configuration: &Configuration, seed: u64, threads: usize) -> Result<Params, String> {
+    let mut params = Params {
+        seed,
+        threads,
+        ..Params::default()
+    };
+    for (name, value) in configuration.iter() {
+        let number = value
+            .number()
+            .ok_or_else(|| format!("`{name}` is {value}, not a number"))?;
+        let count = || match value {
+            Value::Integer(count) if *count >= 0 => Ok(*count as usize),
+            Value::Number(count) if *count >= 0.0 && count.fract() == 0.0 => Ok(*count as usize),
+            _ => Err(format!("`{name}` is {value}, not a whole number")),
+        };
+        match name {
+            "trees" => params.trees = count()?,
+            "mtry" => params.mtry = Some(count()?),
+            "min_node_size" => params.min_node_size = Some(count()?),
+            "sample_fraction" => params.sample_fraction = number,
+            _ => return Err(format!("a forest has no parameter `{name}`")),
+        }
+    }
+    Ok(params)
+}
+
+fn measured(consumed: &Consumed) -> Measured {
+    Measured {
+        wall: Some(consumed.wall.as_secs_f64()),
+        cpu: Some(consumed.cpu.as_secs_f64()),
+        ..Measured::default()
+    }
+}
+
+/// A reward, or none if the fit was stopped at its limit.
+fn brought(pull: Pull, of: Resource, consumed: &Consumed, reward: Option<f64>) -> Ending {
+    let used = consumed.of(of);
+    let seen = match reward {
+        Some(reward) => Observation::ended(pull, reward, used),
+        None => Observation::censored(pull, pull.limit.get()),
+    };
+    Ending::Brought(Box::new(Outcome {
+        observation: seen.unwrap_or(Observation::failed(pull)),
+        failure: None,
+        consumption: Some(used),
+        score: None,
+        is_clamped: false,
+        measured: measured(consumed),
+    }))
+}
+
+fn guarded(job: &Job, of: Resource, consumed: &Consumed, guard: Guard) -> Ending {
+    let failing = Failing {
+        reason: format!("hit the {} guard", guard.name()),
+        guard: Some(guard),
+        stderr: String::new(),
+    };
+    let outcome = Outcome::failed(job.pull, failing, Some(consumed.of(of)), measured(consumed));
+    Ending::Brought(Box::new(outcome))
+}
+
+fn failed(job: &Job, reason: String, consumption: Option<f64>) -> Ending {
+    let failing = Failing {
+        reason,
+        guard: None,
+        stderr: String::new(),
+    };
+    Ending::Brought(Box::new(Outcome::failed(
+        job.pull,
+        failing,
+        consumption,
+        Measured::default(),
+    )))
+}
+
+/// Raises the flag of a fit when the guard's time is over.
+struct Watchdog {
+    done: Option<mpsc::Sender<()>>,
+    has_barked: Arc<Mutex<bool>>,
+}
+
+impl Watchdog {
+    fn start(guard: Option<f64>, stop: &Arc<Stop>) -> Self {
+        let has_barked = Arc::new(Mutex::new(false));
+        let Some(guard) = guard.and_then(|guard| Duration::try_from_secs_f64(guard).ok()) else {
+            return Self {
+                done: None,
+                has_barked,
+            };
+        };
+        let (done, is_done) = mpsc::channel::<()>();
+        let (stop, barked) = (Arc::clone(stop), Arc::clone(&has_barked));
+        let watch = move || {
+            if is_done.recv_timeout(guard) == Err(mpsc::RecvTimeoutError::Timeout) {
+                *barked.lock().unwrap_or_else(PoisonError::into_inner) = true;
+                stop.raise();
+            }
+        };
+        // Without a thread for it the guard is looked at when the fit is done.
+        let _ = std::thread::Builder::new()
+            .name("forest-guard".into())
+            .spawn(watch);
+        Self {
+            done: Some(done),
+            has_barked,
+        }
+    }
+
+    /// Whether it had to bark.
+    fn end(self) -> bool {
+        drop(self.done);
+        *self
+            .has_barked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The same forest as a command, for a process of its own: `captime forest` with the parameters as options.
+pub fn as_command(forest: &scenario::Forest, space: &Space, binary: &Path) -> scenario::Command {
+    let plain = |text: &str| text.replace('{', "{{").replace('}', "}}");
+    let data = std::path::absolute(&forest.data).unwrap_or_else(|_| forest.data.clone());
+    let mut words = vec![
+        plain(&binary.display().to_string()),
+        "forest".into(),
+        plain(&data.display().to_string()),
+        "--format=json".into(),
+        format!("--predict={}", plain(&forest.predict)),
+        format!("--train={}", forest.train),
+        "--seed={seed}".into(),
+        format!("--threads={}", forest.threads),
+        format!("--engine={}", engine(forest.engine).name()),
+    ];
+    match forest.task {
+        scenario::Task::Auto => {}
+        scenario::Task::Regression => words.push("--task=regression".into()),
+        scenario::Task::Classification => words.push("--task=classification".into()),
+    }
+    if forest.normalise == scenario::Normalise::Sd {
+        words.push("--normalise=sd".into());
+    }
+    words.extend(
+        forest
+            .drop
+            .iter()
+            .map(|column| format!("--drop={}", plain(column))),
+    );
+    match &forest.levels {
+        Levels::ByMean => words.push("--level-order=by-response".into()),
+        Levels::Alphabetical(listed) => words.extend(listed.iter().map(|(column, levels)| {
+            format!("--levels={}={}", plain(column), plain(&levels.join(",")))
+        })),
+    }
+    for parameter in space.parameters() {
+        let name = parameter.name();
+        words.push(format!("--{}={{{name}}}", name.replace('_', "-")));
+    }
+    let templates = words
+        .iter()
+        .filter_map(|word| Template::parse(word).ok())
+        .collect();
+    scenario::Command {
+        arguments: scenario::Arguments {
+            templates,
+            form: scenario::ParamsForm::default(),
+            placed: vec![],
+        },
+        env: vec![],
+        directory: ".".into(),
+        stdin: scenario::Stdin::Empty,
+        instances: vec![],
+        test: vec![],
+        success: vec![0],
+        reward: scenario::Reward::Score {
+            place: ScorePlace::Stdout,
+            form: ScoreForm::Json("/reward".into()),
+            scale: None,
+        },
+        output_limit: 1 << 16,
+    }
+}
