@@ -75,6 +75,12 @@ pub fn run(args: ExplainArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Why this round was played, in words; none if there is no such round.
+pub(super) fn text(folder: &Path, round: u64) -> Result<Option<String>, RunError> {
+    let found = choice(folder, round)?;
+    Ok(found.map(|choice| as_text(&choice.pull, &choice.explanation, &choice.words)))
+}
+
 struct Choice {
     pull: PullRecord,
     explanation: Explanation,

@@ -214,9 +214,8 @@ pub fn best_arms(
     let mut order: Vec<&Recommendation> = standings.iter().flatten().collect();
     order.sort_by(|a, b| safe(b).total_cmp(&safe(a)));
     let mut shown: Vec<Recommendation> = answer.into_iter().collect();
-    let is_shown = |shown: &[Recommendation], arm: ArmId| {
-        shown.iter().any(|known| known.pull.arm == arm)
-    };
+    let is_shown =
+        |shown: &[Recommendation], arm: ArmId| shown.iter().any(|known| known.pull.arm == arm);
     for known in order {
         if shown.len() < BEST && !is_shown(&shown, known.pull.arm) {
             shown.push(*known);

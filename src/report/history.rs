@@ -472,9 +472,7 @@ impl History {
         let text = last_characters(stderr.unwrap_or_default().trim_end(), TAIL);
         let is_new = !text.is_empty() && group.tails.iter().all(|(.., other)| other != text);
         if is_new && group.tails.len() < TAILS {
-            group
-                .tails
-                .push((pull.round.0, pull.arm, text.to_owned()));
+            group.tails.push((pull.round.0, pull.arm, text.to_owned()));
         }
         place
     }

@@ -8,16 +8,26 @@ mod answer;
 mod arms;
 mod course;
 mod curves;
+mod follow;
 mod history;
+mod html;
 mod instances;
+mod json;
 mod matters;
 mod number;
 mod paste;
+mod serve;
 mod summary;
+mod write;
 
+pub use follow::{Followed, Last, News};
 pub use history::{Failures, History, Incumbent, Kind, Played, SessionStart};
+pub use html::{Live, page, study_page};
+pub use json::write_json;
 pub use number::Num;
+pub use serve::{Explain, Place, runs, serve};
 pub use summary::{Status, Summary};
+pub use write::{FILE as REPORT, Keeper, write_file, write_report};
 
 use std::io;
 use std::path::PathBuf;

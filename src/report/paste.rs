@@ -8,6 +8,7 @@ use serde_yaml::Value as Yaml;
 use super::History;
 use crate::policy::Recommendation;
 use crate::scenario::{Arguments, Filling, ParamsForm, Piece, Resource, Template, shell_word};
+use crate::space::Configuration;
 
 /// Something to copy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -65,7 +66,8 @@ fn command_line(history: &History, answer: &Recommendation, target: &Yaml) -> Op
         .iter()
         .map(|text| Template::parse(text).ok())
         .collect::<Option<Vec<_>>>()?;
-    let form = texts("params").map_or_else(ParamsForm::default, |arguments| ParamsForm { arguments });
+    let form =
+        texts("params").map_or_else(ParamsForm::default, |arguments| ParamsForm { arguments });
     let placed = templates.iter().flat_map(Template::pieces);
     let placed = placed.filter_map(|piece| match piece {
         Piece::Parameter(name) => Some(name.clone()),
@@ -131,16 +133,16 @@ fn forest_line(history: &History, answer: &Recommendation, target: &Yaml) -> Opt
 
 fn yaml(history: &History, answer: &Recommendation) -> String {
     #[derive(Serialize)]
-    struct Answer {
+    struct Answer<'a> {
         arm: u32,
-        configuration: serde_json::Value,
+        configuration: &'a Configuration,
         limit: String,
     }
     let configuration = history.space.configuration(answer.pull.arm);
     let limit = answer.pull.limit.get();
     let answer = Answer {
         arm: answer.pull.arm.number(),
-        configuration: serde_json::to_value(&configuration).unwrap_or_default(),
+        configuration: &configuration,
         limit: match history.resource() {
             Resource::Work => limit.to_string(),
             Resource::Wall | Resource::Cpu => format!("{limit}s"),

@@ -179,16 +179,10 @@ impl Status {
     pub fn of(history: &History) -> Self {
         let rounds = &history.rounds;
         let count = |kind| rounds.iter().filter(|played| played.kind == kind).count();
-        let (state, words) = state(history);
+        let (state, words) = Self::state(history);
         let in_flight: Vec<_> = history
             .in_flight()
-            .map(|pull| {
-                (
-                    pull.round.0,
-                    pull.arm.number(),
-                    Num(pull.limit.get()),
-                )
-            })
+            .map(|pull| (pull.round.0, pull.arm.number(), Num(pull.limit.get())))
             .collect();
         Self {
             state,
@@ -210,35 +204,36 @@ impl Status {
             is_torn: history.is_torn(),
         }
     }
-}
 
-fn state(history: &History) -> (&'static str, String) {
-    match history.end.map(|end| end.end) {
-        Some(EndReason::Rounds) => ("finished", "finished: all rounds were played".into()),
-        Some(EndReason::Wall) => ("finished", "finished: the time was over".into()),
-        Some(EndReason::Consumption) => {
-            ("finished", "finished: the consumption was used up".into())
+    /// The state of a run, by name and in words.
+    pub fn state(history: &History) -> (&'static str, String) {
+        match history.end.map(|end| end.end) {
+            Some(EndReason::Rounds) => ("finished", "finished: all rounds were played".into()),
+            Some(EndReason::Wall) => ("finished", "finished: the time was over".into()),
+            Some(EndReason::Consumption) => {
+                ("finished", "finished: the consumption was used up".into())
+            }
+            Some(EndReason::Interrupted) => (
+                "interrupted",
+                "interrupted: `captime run` goes on with it".into(),
+            ),
+            Some(EndReason::FirstFailures) => (
+                "stopped",
+                "stopped: the first pulls all failed, so the scenario is probably wrong".into(),
+            ),
+            None if history.known().is_none() => (
+                "calibrating",
+                "measuring limits: gains are known once that is done".into(),
+            ),
+            None if history.sessions.is_empty() && history.rounds.is_empty() => {
+                ("open", "not started yet".into())
+            }
+            None => (
+                "open",
+                "not finished: it is running, or it was killed and `captime run` goes on with it"
+                    .into(),
+            ),
         }
-        Some(EndReason::Interrupted) => (
-            "interrupted",
-            "interrupted: `captime run` goes on with it".into(),
-        ),
-        Some(EndReason::FirstFailures) => (
-            "stopped",
-            "stopped: the first pulls all failed, so the scenario is probably wrong".into(),
-        ),
-        None if history.known().is_none() => (
-            "calibrating",
-            "measuring limits: gains are known once that is done".into(),
-        ),
-        None if history.sessions.is_empty() && history.rounds.is_empty() => {
-            ("open", "not started yet".into())
-        }
-        None => (
-            "open",
-            "not finished: it is running, or it was killed and `captime run` goes on with it"
-                .into(),
-        ),
     }
 }
 

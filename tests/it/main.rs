@@ -3,5 +3,7 @@
 mod ask;
 mod exec;
 mod limit;
+mod report;
+mod serve;
 mod study;
 mod usage;

@@ -5,26 +5,26 @@ function armColumns(data) {
   const {arms, resource} = data;
   const columns = [{title: "arm", width: "4.5rem", n: true, value: (row) => arms.arm[row], text: (row) => String(arms.arm[row])}];
   if (arms.names.length) columns.push({title: "name", width: "10rem", value: (row) => arms.names[row], text: (row) => arms.names[row]});
+  const count = (title, of, width = "4.5rem") => ({title, width, n: true, value: (row) => of[row], text: (row) => whole(of[row])});
+  columns.push(
+    {title: "gain", width: "4.5rem", n: true, value: (row) => arms.gain[row], text: (row) => number(arms.gain[row], 3), look: (row) => data.answer && arms.arm[row] === data.answer.arm && "best"},
+    {title: "95 % interval", width: "9rem", n: true, value: (row) => arms.low[row], text: (row) => (arms.low[row] === null ? "–" : `${number(arms.low[row], 3)} to ${number(arms.high[row], 3)}`)},
+    {title: "best limit", width: "5.5rem", n: true, value: (row) => arms.limit[row], text: (row) => amount(resource, arms.limit[row])},
+    count("pulls", arms.pulls),
+    {title: "censored", width: "5rem", n: true, value: (row) => (arms.pulls[row] ? arms.censored[row] / arms.pulls[row] : null), text: (row) => (arms.pulls[row] ? percent(arms.censored[row] / arms.pulls[row]) : "–")},
+    count("failed", arms.failed, "4rem"),
+    {title: "used", width: "5.5rem", n: true, value: (row) => (arms.pulls[row] ? arms.used[row] : null), text: (row) => (arms.pulls[row] ? amount(resource, arms.used[row]) : "–")},
+  );
   arms.parameters.forEach((name, place) => {
     const value = (row) => { const code = arms.codes[place][row]; return code < 0 ? null : arms.values[place][code]; };
     const isNumber = arms.values[place].every((text) => text !== "" && isFinite(text));
-    const longest = Math.max(name.length + 2, ...arms.values[place].slice(0, 200).map((text) => text.length));
+    const longest = Math.max(name.length + 1.5, ...arms.values[place].slice(0, 200).map((text) => text.length));
     columns.push({
       title: name, width: `${Math.min(16, Math.max(4, longest * 0.62))}rem`, n: isNumber,
       value: (row) => { const text = value(row); return text === null ? null : isNumber ? Number(text) : text; },
       text: (row) => value(row) ?? "–",
     });
   });
-  const count = (title, of, width = "5rem") => ({title, width, n: true, value: (row) => of[row], text: (row) => whole(of[row])});
-  columns.push(
-    count("pulls", arms.pulls),
-    {title: "censored", width: "5.5rem", n: true, value: (row) => (arms.pulls[row] ? arms.censored[row] / arms.pulls[row] : null), text: (row) => (arms.pulls[row] ? percent(arms.censored[row] / arms.pulls[row]) : "–")},
-    count("failed", arms.failed, "4.5rem"),
-    {title: "used", width: "6rem", n: true, value: (row) => (arms.pulls[row] ? arms.used[row] : null), text: (row) => (arms.pulls[row] ? amount(resource, arms.used[row]) : "–")},
-    {title: "best limit", width: "6rem", n: true, value: (row) => arms.limit[row], text: (row) => amount(resource, arms.limit[row])},
-    {title: "gain", width: "5rem", n: true, value: (row) => arms.gain[row], text: (row) => number(arms.gain[row], 3), look: (row) => data.answer && arms.arm[row] === data.answer.arm && "best"},
-    {title: "95 % interval", width: "9rem", n: true, value: (row) => arms.low[row], text: (row) => (arms.low[row] === null ? "–" : `${number(arms.low[row], 3)} to ${number(arms.high[row], 3)}`)},
-  );
   return columns;
 }
 
@@ -32,7 +32,7 @@ function armsSection(data, kept) {
   const {arms} = data;
   const columns = armColumns(data);
   const rows = d3.range(arms.arm.length);
-  const table = grid({rows, columns, sort: [columns.findIndex((column) => column.title === "gain"), true], open: (row) => { location.hash = `arm-${arms.arm[row]}`; }, label: "All arms"});
+  const table = grid({rows, columns, sort: [columns.findIndex((column) => column.title === "95 % interval"), true], open: (row) => { location.hash = `arm-${arms.arm[row]}`; }, label: "All arms"});
   table.id = "arms-table";
   const texts = rows.map((row) => {
     const values = arms.parameters.map((name, place) => { const code = arms.codes[place][row]; return code < 0 ? "" : `${name}=${arms.values[place][code]}`; });
@@ -60,7 +60,7 @@ function armsSection(data, kept) {
   apply();
   if (kept) table.restore(kept.table);
   const element = [h("div", {class: "tools"}, search, choice, shown), table,
-    h("p", {class: "note"}, arms.arm.length < arms.count ? `Only the ${whole(arms.arm.length)} arms that were pulled most are listed. ` : "", "Click an arm for its rounds and curves. The best limit of an arm, and its gain there, are what it would be used with.")];
+    h("p", {class: "note"}, arms.arm.length < arms.count ? `Only the ${whole(arms.arm.length)} arms that were pulled most are listed. ` : "", "Sorted by the lower end of the interval, so that evidence counts. Click an arm for its rounds and curves, a heading to sort. Gain and interval are those at the best limit of the arm.")];
   element.state = () => ({search: search.value, choice: choice.value, table: table.state()});
   return element;
 }

@@ -70,6 +70,8 @@ const seconds = (value) => {
   return `${Math.floor(total / 3600)} h ${two(Math.floor((total % 3600) / 60))} min`;
 };
 
+const short = (text, most = 60) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+
 /** The unit an axis of seconds is best read in, and what to multiply with. */
 function timeUnit(largest) {
   if (!(largest > 0)) return {unit: "s", factor: 1};
@@ -127,6 +129,7 @@ function chart({id, title, note, legend, draw, wide}) {
     const colours = PALETTES[theme()];
     figure.drawnWidth = width;
     figure.isDrawn = true;
+    figure.classList.add("drawn");
     drawn.add(figure);
     legendPlace.replaceChildren(...entries(legend, colours).map(legendItem));
     try {
@@ -163,15 +166,20 @@ function options(draw, width, colours, title) {
   return {
     width,
     height: narrow ? 260 : 320,
+    marginTop: 26,
     marginLeft: 56,
     marginBottom: 38,
     ariaLabel: title,
     style: {fontSize: "12px", fontFamily: "system-ui, sans-serif", overflow: "visible", color: colours.ink},
     ...own,
-    x: {grid: true, ticks: narrow ? 5 : undefined, ...(own.x || {})},
-    y: {grid: true, ...(own.y || {})},
+    marks: own.marks.flat(Infinity).filter(Boolean),
+    x: axis({grid: true, ticks: narrow ? 5 : undefined, ...(own.x || {})}),
+    y: axis({grid: true, ...(own.y || {})}),
   };
 }
+
+/** Plain numbers on logarithmic axes, where Plot would write 400m for 0.4. */
+const axis = (options) => (options.type === "log" ? {tickFormat: (value) => number(value, 3), ticks: 5, ...options} : options);
 
 const entries = (legend, colours) => (typeof legend === "function" ? legend(colours) : legend || []);
 
@@ -269,3 +277,18 @@ function copyable(title, text) {
   const block = h("pre", {}, text);
   return h("div", {class: "paste"}, h("div", {class: "paste-head"}, h("span", {}, title), button), block);
 }
+
+function themeButton() {
+  const names = {light: "Light", dark: "Dark", auto: "Auto"};
+  const current = () => document.documentElement.dataset.theme || "auto";
+  const button = h("button", {type: "button", class: "theme", title: "Light, dark, or as the system", onclick: () => {
+    const next = {auto: "dark", dark: "light", light: "auto"}[current()];
+    if (next === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = next;
+    button.textContent = names[current()];
+    redrawAll(false);
+  }}, names[current()]);
+  return button;
+}
+
+const footer = (from) => h("footer", {}, h("div", {class: "inner"}, `Made from ${from}. Charts: Observable Plot 0.6.17 (ISC), © Observable, Inc.; D3 7.9.0 (ISC), © Mike Bostock.`));

@@ -114,13 +114,13 @@ function spentChart(data) {
   const order = d3.sort(d3.range(arms.arm.length).filter((place) => arms.pulls[place] > 0), (place) => -arms.used[place]);
   const shown = order.slice(0, 15).map((place) => ({name: armName(data, arms.arm[place]), arm: arms.arm[place], used: arms.used[place], pulls: arms.pulls[place]}));
   const rest = order.slice(15);
-  if (rest.length) shown.push({name: `${whole(rest.length)} others`, used: d3.sum(rest, (place) => arms.used[place]), pulls: d3.sum(rest, (place) => arms.pulls[place])});
+  const others = rest.length ? `The other ${whole(rest.length)} arms that were pulled used ${amount(resource, d3.sum(rest, (place) => arms.used[place]))} in ${whole(d3.sum(rest, (place) => arms.pulls[place]))} pulls.` : null;
   const {unit, factor} = resourceUnit(resource, d3.max(shown, (of) => of.used) || 0);
   return chart({
-    id: "spent", title: "Time spent per arm", legend: (colours) => [{label: "consumption of all its pulls", colour: colours.series[0], fill: 0.85}],
+    id: "spent", title: resource === "work" ? "Work spent per arm" : "Time spent per arm", legend: (colours) => [{label: "consumption of all its pulls", colour: colours.series[0], fill: 0.85}], note: others,
     draw: ({colours}) => ({
       marginLeft: 100, height: Math.max(160, 60 + shown.length * 17), x: {label: `consumption (${unit})`, zero: true}, y: {label: null, grid: false, domain: shown.map((of) => of.name), tickFormat: (name) => short(name, 14)},
-      marks: [Plot.barX(shown, {x: (of) => of.used * factor, y: "name", fill: colours.series[0], fillOpacity: (of) => (of.arm ? 0.85 : 0.4), title: (of) => `${of.name}\n${amount(resource, of.used)} in ${whole(of.pulls)} pulls`, tip: true}), Plot.ruleX([0])],
+      marks: [Plot.barX(shown, {x: (of) => of.used * factor, y: "name", fill: colours.series[0], fillOpacity: 0.85, title: (of) => `${of.name}\n${amount(resource, of.used)} in ${whole(of.pulls)} pulls`, tip: true}), Plot.ruleX([0])],
     }),
   });
 }

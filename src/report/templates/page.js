@@ -39,13 +39,12 @@ function build(data) {
   const next = h("main", {}, h("div", {class: "inner"}, banners.map((text) => h("p", {class: "banner"}, text)),
     sections.map(([id, title, content]) => h("section", {class: "block", id}, h("h2", {}, title), content))));
   next.arms = arms;
-  const footer = h("footer", {}, h("div", {class: "inner"}, `Made by captime ${data.facts.made_by} from the journal of the run. Charts: Observable Plot 0.6.17 (ISC), © Observable, Inc.; D3 7.9.0 (ISC), © Mike Bostock.`));
   const page = document.getElementById("page");
   const top = scrollY;
   // Redrawing in place: heights are kept so that nothing jumps while one reads.
   const height = page.offsetHeight;
   if (main) page.style.minHeight = `${height}px`;
-  page.replaceChildren(header, nav, next, footer);
+  page.replaceChildren(header, nav, next, footer(`the journal of the run by captime ${data.facts.made_by}`));
   showCharts();
   if (main) { scrollTo(0, top); requestAnimationFrame(() => (page.style.minHeight = "")); }
 }
@@ -59,19 +58,6 @@ function numbers(data, fact) {
     status.seconds !== null && fact(seconds(status.seconds), "on the clock"), fact(number(status.gain), "gained in all"),
     status.in_flight.length > 0 && fact(whole(status.in_flight.length), "under way"), fact(data.policy, ""),
   ];
-}
-
-function themeButton() {
-  const names = {light: "Light", dark: "Dark", auto: "Auto"};
-  const current = () => document.documentElement.dataset.theme || "auto";
-  const button = h("button", {type: "button", class: "theme", title: "Light, dark, or as the system", onclick: () => {
-    const next = {auto: "dark", dark: "light", light: "auto"}[current()];
-    if (next === "auto") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = next;
-    button.textContent = names[current()];
-    redrawAll(false);
-  }}, names[current()]);
-  return button;
 }
 
 function followHash(data) {

@@ -6,7 +6,6 @@ const armName = (data, arm) => {
   const place = data.armPlace.get(arm);
   return data.arms.names.length && place !== undefined ? data.arms.names[place] : `arm ${arm}`;
 };
-const short = (text, most = 60) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 function answerSection(data) {
   const {answer, status, resource} = data;
@@ -41,7 +40,8 @@ function answerSection(data) {
       h("tbody", {}, answer.against.map((rival) => h("tr", {},
         h("td", {class: "wrap"}, `${rival.who}: `, armLink(rival.arm, short(rival.label, 90))), h("td", {}, rival.limit_text), h("td", {class: "n"}, number(rival.gain, 3)),
         h("td", {class: "n"}, whole(rival.pulls)), h("td", {class: "n"}, number(rival.difference, 3)),
-        h("td", {class: "n"}, `${number(rival.difference_low, 3)} to ${number(rival.difference_high, 3)}`), h("td", {class: "n sure"}, sure(rival))))))));
+        h("td", {class: "n"}, `${number(rival.difference_low, 3)} to ${number(rival.difference_high, 3)}`), h("td", {class: "n sure"}, sure(rival))))))),
+      h("p", {class: "note"}, "The best limit of an arm is the one with the highest gain as if one more of its pulls had been lost: so a limit that one lucky pull speaks for does not win."));
   } else if (data.arms.pulled <= 1) {
     blocks.push(h("p", {class: "note"}, "There is nothing to compare with: no other arm was pulled."));
   }
@@ -113,7 +113,7 @@ function limitSection(data) {
       id: "parts", title: "What the gain is made of", legend: (colours) => [...names.map((label, place) => ({label, colour: colours.series[place], fill: 0.85})), {label: "gain", colour: colours.ink, symbol: "circle"}],
       note: "Per pull, each arm at its own best limit: rewards, minus the cost of what was consumed, minus the penalty of pulls that were lost.",
       draw: ({colours}) => ({
-        marginLeft: 110, x: {label: "per pull"}, y: {label: null, domain: split.map(named), grid: false},
+        marginLeft: 110, height: 80 + split.length * 38, x: {label: "per pull"}, y: {label: null, domain: split.map(named), grid: false},
         marks: [
           Plot.barX(pieces, {x: "value", y: (piece) => named(piece.arm), fill: (piece) => colours.series[names.indexOf(piece.part)], fillOpacity: 0.85, order: null,
             tip: {format: {fill: false, x: false, y: false}}, channels: {what: {value: (piece) => `${piece.part} ${number(piece.value, 3)} at ${amount(resource, piece.arm.limit)}`, label: ""}}}),
@@ -186,8 +186,8 @@ function heatMap(pair) {
     id: "pair", title: short(`Gain over ${pair.x} and ${pair.y}`, 70), legend: () => known.length ? steps.map((value) => ({label: number(value, 3), colour: colour(value), fill: 1})) : [],
     note: "Mean gain of the arms with both values; empty cells were not pulled.",
     draw: ({width, narrow}) => ({
-      marginLeft: 70, marginBottom: xs.length > 8 ? 64 : 42, padding: 0.03, height: Math.min(460, Math.max(220, ys.length * 30 + 90)),
-      x: {label: pair.x, domain: xs, grid: false, type: "band", tickFormat: (text) => short(text, 10), tickRotate: xs.length > 8 || narrow ? -45 : 0, ticks: undefined},
+      marginLeft: 70, marginBottom: xs.length > 8 || narrow ? 76 : 42, padding: 0.03, height: Math.min(460, Math.max(220, ys.length * 30 + 90)),
+      x: {label: pair.x, domain: xs, grid: false, type: "band", tickFormat: (text) => short(text, 10), tickRotate: xs.length > 8 || narrow ? -45 : 0, labelOffset: xs.length > 8 || narrow ? 72 : undefined, ticks: undefined},
       y: {label: pair.y, domain: ys, grid: false, type: "band", tickFormat: (text) => short(text, 10)},
       marks: [
         Plot.cell(known, {x: "0", y: "1", fill: (cell) => colour(cell[2]), title: (cell) => `${pair.x} ${cell[0]}, ${pair.y} ${cell[1]}\ngain ${number(cell[2], 3)}\n${whole(cell[3])} arms`, tip: true}),
@@ -201,9 +201,10 @@ function marginals(of, resource, place) {
   const values = of.values.map((value, at) => ({...value, at})).filter((value) => value.gain !== null);
   const {unit, factor} = resourceUnit(resource, d3.max(values, (value) => value.consumption) || 0);
   const domain = of.values.map((value) => value.value);
-  const x = {label: of.name, domain, type: "point", grid: false, tickRotate: domain.length > 7 || domain.some((text) => text.length > 7) ? -40 : 0, tickFormat: (text) => short(text, 12), ticks: undefined};
+  const x = {label: of.name, domain, type: "point", grid: false, tickRotate: domain.length > 7 || domain.some((text) => text.length > 9) ? -40 : 0, tickFormat: (text) => short(text, 12), ticks: undefined};
   const told = (value) => `${of.name} = ${value.value}\ngain ${number(value.gain, 3)}${value.low === null ? "" : ` (${number(value.low, 3)} to ${number(value.high, 3)})`}\nconsumption ${amount(resource, value.consumption)}\n${whole(value.arms)} arms, ${whole(value.pulls)} pulls`;
-  const common = {height: 230, marginBottom: x.tickRotate ? 62 : 40};
+  if (x.tickRotate) x.labelOffset = 72;
+  const common = {height: x.tickRotate ? 260 : 230, marginBottom: x.tickRotate ? 76 : 40};
   return [
     chart({
       id: `gain-${place}`, title: short(`Gain by ${of.name}`), legend: (colours) => [{label: "mean gain", colour: colours.series[0], symbol: "circle"}],
