@@ -1,8 +1,9 @@
 //! Tune an algorithm *and its time limit* together.
 //!
-//! One pull travels through the modules in this order: [`cli`] reads a command, a [`policy`] chooses a pull (an arm
-//! and a limit, see [`round`]), and what it brought goes back to the policy as an observation. The modules below
-//! are listed in the order in which they are met; arrows between them point downwards only.
+//! One pull travels through the modules in the order of the list below: [`cli`] reads a command, [`scenario`] and
+//! [`space`] say what is to be tuned, a [`policy`] chooses a pull (the nouns are in [`round`]), a [`target`] runs it under
+//! the limits that [`limit`] keeps or that the [`learner`] looks at, the [`orchestrator`] writes what came of it to the
+//! [`journal`] and lets the policy learn. `docs/architecture.md` tells the story in one page.
 
 pub mod cli;
 pub mod journal;

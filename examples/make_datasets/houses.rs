@@ -14,7 +14,7 @@ use districts::District;
 const HOUSES: usize = 2930;
 
 /// How much the price depends on what no column tells, in standard deviations of the score.
-const LUCK: f64 = 0.16;
+const LUCK: f64 = 0.19;
 
 /// Quantiles of the price.
 const PRICES: [(f64, f64); 15] = [
@@ -303,7 +303,7 @@ impl Town {
         for (name, worth) in columns::all()
             .iter()
             .map(|column| (column.name, column.worth))
-            .chain([("Living_Area", 0.25)])
+            .chain([("Living_Area", 0.2)])
         {
             if worth != 0.0 {
                 for (score, place) in scores.iter_mut().zip(places(&self.column(name).keys)) {

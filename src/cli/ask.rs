@@ -116,6 +116,7 @@ fn recorded<'s>(
         lock,
         is_new,
         is_cut,
+        ..
     } = opened;
     for learned in &progress.waiting {
         state.learned(learned);

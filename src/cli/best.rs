@@ -56,20 +56,17 @@ pub fn run(args: BestArgs) -> Result<Exit, Failure> {
     let scenario = scenario(&past);
     let mut to = std::io::stdout().lock();
     match args.format {
-        Format::Text => match &scenario {
-            Some(scenario) => summary::write_best(scenario, &words, best, &mut to)?,
-            None => {
+        Format::Text => {
+            if let Some(scenario) = &scenario {
+                summary::write_best(scenario, &words, best, &mut to)?;
+            } else {
                 let configuration = past.space.configuration(best.pull.arm);
                 writeln!(to, "best      arm {}: {configuration}", best.pull.arm)?;
-                writeln!(
-                    to,
-                    "limit     {} of {}",
-                    words.limit(best.pull.limit),
-                    past.brief.resource
-                )?;
+                let limit = words.limit(best.pull.limit);
+                writeln!(to, "limit     {limit} of {}", past.brief.resource)?;
                 summary::write_gain(best, &mut to)?;
             }
-        },
+        }
         Format::Json => {
             let value = value(&past, scenario.as_ref(), best);
             serde_json::to_writer_pretty(&mut to, &value).map_err(std::io::Error::from)?;

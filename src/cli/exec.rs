@@ -70,7 +70,7 @@ pub struct Exec {
     #[arg(long)]
     stop_on_stdin_eof: bool,
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
@@ -156,12 +156,11 @@ impl Exec {
                 exec.stop_on_stdin_eof = true;
                 continue;
             }
-            let value = match given {
-                Some(value) => value,
-                None => {
-                    at += 1;
-                    arguments.get(at - 1)?
-                }
+            let value = if let Some(value) = given {
+                value
+            } else {
+                at += 1;
+                arguments.get(at - 1)?
             };
             // An empty value, or one that looks like a flag, is clap's to judge.
             if value.is_empty() || value.as_encoded_bytes().starts_with(b"--") {
@@ -229,7 +228,7 @@ pub(super) fn run(exec: &Exec) -> u8 {
     let single = exec.single();
     let ended = check(exec, &single)
         .and_then(|()| Destination::open(exec.report.as_deref()))
-        .and_then(|to| run_single(&single, |ended| finish(ended, &single, to)).map_err(failure));
+        .map(|to| run_single(&single, |ended| finish(ended, &single, to)));
     ended.unwrap_or_else(|failure| {
         failure.print(&mut std::io::stderr().lock());
         125

@@ -1,20 +1,21 @@
 //! `captime forest`: one split, one fit, one evaluation.
 
+mod isolated;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::{Args, ValueEnum};
-use serde::Serialize;
-
+use self::isolated::Isolated;
 use super::{Exit, Failure};
-use crate::learner::engine::{EngineError, EngineKind, EngineOutcome, Job};
+use crate::learner::engine::{EngineError, EngineKind, Job};
 use crate::learner::{
-    Allowance, Dataset, Importance, LevelOrder, Normalise, Params, Quality, ReadOptions, Resource,
-    Simd, Split, Stop, Task,
+    Allowance, Dataset, DatasetError, ForestReport, Importance, LevelOrder, Normalise, Params,
+    ReadOptions, Resource, Simd, Split, Stop, Task,
 };
 use crate::quantity;
+use clap::{Args, ValueEnum};
 
 /// Fit a random forest on part of a CSV file and test it on the rest.
 ///
@@ -56,6 +57,12 @@ pub struct ForestArgs {
     /// Who fits
     #[arg(long, value_enum, default_value_t)]
     engine: EngineKind,
+    /// Where a fit runs
+    #[arg(long, value_enum, default_value_t = Isolation::None)]
+    isolation: Isolation,
+    /// Fit only this of the splits, for one that keeps the time
+    #[arg(long, hide = true)]
+    only_split: Option<u32>,
     /// Fraction of the rows to learn from
     #[arg(long, value_name = "F", default_value_t = 0.7)]
     train: f64,
@@ -99,9 +106,10 @@ Examples:
   captime forest houses.csv --predict Price
   captime forest houses.csv --predict Price --trees 300 --mtry 24 --min-node-size 5 --sample-fraction 0.632 --splits 10
   captime forest houses.csv --predict Price --limit 250ms --resource cpu --format json
-  captime forest iris.csv --predict Species --engine linfa
+  captime forest iris.csv --predict Species --engine linfa --limit 2s
 
-A fit that hits its limit is told as `stopped`, without error or reward, and is no failure.
+A fit that hits its limit is told as `stopped`, without error or reward, and is no failure. In a process of its own the limit is on
+the whole process, reading the file included.
 Exit codes: 0 done or stopped; 1 failure of ours; 2 bad usage or data.";
 
 /// How to write the result.
@@ -111,33 +119,13 @@ enum Format {
     Json,
 }
 
-/// What is told; means where there were several splits.
-#[derive(Debug, Serialize)]
-struct Report {
-    task: Task,
-    engine: EngineKind,
-    rows: usize,
-    predictors: usize,
-    splits: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rmse: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    accuracy: Option<f64>,
-    reward: Option<f64>,
-    leaves: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    out_of_bag_error: Option<f64>,
-    /// Of the whole command, per split: reading, fitting, predicting.
-    wall_seconds: f64,
-    cpu_seconds: f64,
-    /// Of the fit alone.
-    fit_seconds: f64,
-    fit_cpu_seconds: f64,
-    predict_seconds: Option<f64>,
-    work: f64,
-    stopped: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    importance: Option<BTreeMap<String, f64>>,
+/// Where a fit runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Isolation {
+    /// In this process, unless a limit must hold for an engine that cannot be stopped
+    None,
+    /// In a process of its own, ended at the limit
+    Process,
 }
 
 /// Runs the command.
@@ -145,111 +133,91 @@ pub fn run(args: ForestArgs) -> Result<Exit, Failure> {
     let started = Instant::now();
     let data = read(&args)?;
     let allowance = allowance(&args)?;
-    let mut mean = Mean::default();
-    let mut importance: Vec<Vec<f64>> = Vec::new();
-    for number in 0..u64::from(args.splits) {
-        let seed = args.seed.wrapping_add(number);
-        let split = split(&args, &data, seed)?;
-        let params = params(&args, seed);
-        let job = Job {
-            data: &data,
-            split: &split,
-            params: &params,
-            stop: &Stop::new(),
-            allowance,
-        };
-        let outcome = args.engine.engine().run(&job).map_err(engine_failure)?;
-        let consumed = match &outcome {
-            EngineOutcome::Stopped { consumed } => consumed,
-            EngineOutcome::Done(fitted) => &fitted.consumed,
-        };
-        mean.add("fit", consumed.wall.as_secs_f64());
-        mean.add("fit cpu", consumed.cpu.as_secs_f64());
-        mean.add("work", consumed.work as f64);
-        let EngineOutcome::Done(fitted) = outcome else {
-            mean.stopped = true;
-            continue;
-        };
-        let seen = data.evaluate(&split.test, &fitted.predicted, args.normalise);
-        match seen.quality {
-            Quality::Rmse(rmse) => mean.add("rmse", rmse),
-            Quality::Accuracy(accuracy) => mean.add("accuracy", accuracy),
-        }
-        mean.add("reward", seen.reward);
-        mean.add("predict", fitted.predict_seconds);
-        mean.add_some("leaves", fitted.leaves);
-        mean.add_some("oob", fitted.out_of_bag_error);
-        importance.extend(fitted.importance);
+    let engine = args.engine.engine();
+    let is_timed = allowance.is_some_and(|allowance| allowance.resource != Resource::Work);
+    if allowance.is_some() && !is_timed && !engine.is_stoppable() {
+        let name = args.engine.name();
+        return Err(
+            Failure::usage(format!("engine `{name}` does not count work"))
+                .hint(Some("limit its wall or cpu time")),
+        );
     }
-    let per_split = 1.0 / f64::from(args.splits);
-    let report = Report {
-        task: data.task(),
-        engine: args.engine,
-        rows: data.rows(),
-        predictors: data.predictors(),
-        splits: args.splits,
-        rmse: mean.of("rmse"),
-        accuracy: mean.of("accuracy"),
-        reward: mean.of("reward"),
-        leaves: mean.of("leaves"),
-        out_of_bag_error: mean.of("oob"),
-        wall_seconds: started.elapsed().as_secs_f64() * per_split,
-        cpu_seconds: process_cpu_seconds() * per_split,
-        fit_seconds: mean.of("fit").unwrap_or(0.0),
-        fit_cpu_seconds: mean.of("fit cpu").unwrap_or(0.0),
-        predict_seconds: mean.of("predict"),
-        work: mean.of("work").unwrap_or(0.0),
-        stopped: mean.stopped,
-        importance: mean_importance(&data, &importance),
+    let needs_process = is_timed && !engine.is_stoppable();
+    let is_child = args.only_split.is_some();
+    let report = if !is_child && (needs_process || args.isolation == Isolation::Process) {
+        in_processes(&args, &data, allowance)?
+    } else {
+        let numbers = match args.only_split {
+            Some(number) => number..number + 1,
+            None => 0..args.splits,
+        };
+        // The one who started us keeps the time.
+        let allowance = allowance.filter(|_| !(is_child && is_timed));
+        let reports = numbers
+            .map(|number| one_split(&args, &data, number, allowance))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut report = mean(&reports)?;
+        report.wall_seconds = started.elapsed().as_secs_f64() / f64::from(report.splits);
+        report.cpu_seconds = process_cpu_seconds() / f64::from(report.splits);
+        report
     };
     let mut to = std::io::stdout().lock();
-    match args.format {
-        Format::Json => {
-            let text = serde_json::to_string(&report).map_err(Failure::ours)?;
-            writeln!(to, "{text}")?;
-        }
-        Format::Text => print(&report, &mut to)?,
+    if is_child || args.format == Format::Json {
+        let text = serde_json::to_string(&report).map_err(Failure::ours)?;
+        writeln!(to, "{text}")?;
+    } else {
+        print(&report, &mut to)?;
     }
     Ok(Exit::Done)
 }
 
-/// Sums of what was seen, by name.
-#[derive(Default)]
-struct Mean {
-    sums: BTreeMap<&'static str, (f64, u32)>,
-    stopped: bool,
+/// Fits every split in a process of its own.
+fn in_processes(
+    args: &ForestArgs,
+    data: &Dataset,
+    allowance: Option<Allowance>,
+) -> Result<ForestReport, Failure> {
+    // What is wrong with the parameters is said here, before any process is started.
+    params(args, args.seed)
+        .check_for(data.predictors())
+        .map_err(|error| Failure::usage(&error).hint(error.hint()))?;
+    split(args, data, args.seed)?;
+    let mut isolated = Isolated::start()?;
+    let reports = (0..args.splits)
+        .map(|number| isolated.run(number, data, args.engine, allowance))
+        .collect::<Result<Vec<_>, _>>();
+    isolated.close();
+    mean(&reports?)
 }
 
-impl Mean {
-    fn add(&mut self, name: &'static str, value: f64) {
-        let (sum, count) = self.sums.entry(name).or_default();
-        *sum += value;
-        *count += 1;
-    }
-
-    fn add_some(&mut self, name: &'static str, value: Option<f64>) {
-        if let Some(value) = value {
-            self.add(name, value);
-        }
-    }
-
-    fn of(&self, name: &str) -> Option<f64> {
-        let (sum, count) = self.sums.get(name)?;
-        Some(sum / f64::from(*count))
-    }
+fn mean(reports: &[ForestReport]) -> Result<ForestReport, Failure> {
+    ForestReport::mean(reports).ok_or_else(|| Failure::usage("no split was asked for"))
 }
 
-fn mean_importance(data: &Dataset, all: &[Vec<f64>]) -> Option<BTreeMap<String, f64>> {
-    if all.is_empty() {
-        return None;
-    }
-    let mean = |place: usize| all.iter().map(|one| one[place]).sum::<f64>() / all.len() as f64;
-    let columns = data.columns().iter().enumerate();
-    Some(
-        columns
-            .map(|(place, column)| (column.name().to_owned(), mean(place)))
-            .collect(),
-    )
+/// Fits and evaluates one split, by number from 0, in this process.
+fn one_split(
+    args: &ForestArgs,
+    data: &Dataset,
+    number: u32,
+    allowance: Option<Allowance>,
+) -> Result<ForestReport, Failure> {
+    let seed = args.seed.wrapping_add(u64::from(number));
+    let split = split(args, data, seed)?;
+    let job = Job {
+        data,
+        split: &split,
+        params: &params(args, seed),
+        stop: &Stop::new(),
+        allowance,
+    };
+    let outcome = args.engine.engine().run(&job).map_err(engine_failure)?;
+    Ok(ForestReport::new(
+        data,
+        args.engine,
+        &split,
+        &outcome,
+        args.normalise,
+    ))
 }
 
 fn read(args: &ForestArgs) -> Result<Dataset, Failure> {
@@ -270,8 +238,11 @@ fn read(args: &ForestArgs) -> Result<Dataset, Failure> {
         task: args.task,
     };
     Dataset::read(&args.data, &options).map_err(|error| {
-        let at = args.data.display();
-        Failure::usage(format!("{at}: {error}")).hint(error.hint())
+        let message = match &error {
+            DatasetError::Unreadable { .. } => error.to_string(),
+            _ => format!("{}: {error}", args.data.display()),
+        };
+        Failure::usage(message).hint(error.hint())
     })
 }
 
@@ -345,7 +316,7 @@ fn process_cpu_seconds() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-fn print(report: &Report, to: &mut dyn Write) -> std::io::Result<()> {
+fn print(report: &ForestReport, to: &mut dyn Write) -> std::io::Result<()> {
     let (rows, predictors) = (report.rows, report.predictors);
     let task = report.task.name();
     writeln!(to, "{task} of {rows} rows by {predictors} predictors")?;

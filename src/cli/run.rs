@@ -95,10 +95,11 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     let mut account = Account::default();
     let enforcement = stage.enforcement();
     let opened = open(&folder, &scenario, plan, syncing, &enforcement, |step| {
-        account.step(step)
+        account.step(step);
     })
     .map_err(|error| failure(&error))?;
     say_how_it_opens(&opened, &folder, args.quiet)?;
+    warn_if_lowered(&opened, &enforcement)?;
     let budget = Budget::of(&scenario.budget);
     let slots = slots(&args, &scenario, &stage);
     let words = Words {
@@ -182,6 +183,22 @@ fn say_how_it_opens(opened: &Opened, folder: &Path, is_quiet: bool) -> Result<()
             stderr,
             "captime: going on with {} after {rounds} rounds",
             folder.display()
+        )?;
+    }
+    Ok(())
+}
+
+/// Limits are never silently enforced in another way than when the run was started.
+fn warn_if_lowered(opened: &Opened, now: &serde_json::Value) -> Result<(), Failure> {
+    let then = &opened.enforcement;
+    if !then.is_null() && (then["level"] != now["level"] || then["memory"] != now["memory"]) {
+        writeln!(
+            std::io::stderr().lock(),
+            "captime: warning: limits were enforced by {} (memory: {}) when this run was started, now by {} (memory: {})",
+            then["level"],
+            then["memory"],
+            now["level"],
+            now["memory"]
         )?;
     }
     Ok(())

@@ -7,23 +7,31 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
+use super::scenario_file::read_scenario;
 use super::{Exit, Failure};
-use crate::policy::{PolicyKind, Problem};
+use crate::policy::{PolicyError, PolicyKind};
 use crate::report::study_page;
 use crate::study::{
     Plan, Progress, Setting, Standing, curves_csv, figure, play_all, summary_csv, text,
 };
-use crate::target::synthetic::{Grid, Synthetic, SyntheticProblem};
-use crate::target::{TargetError, VirtualTarget};
+use crate::target::TargetError;
+use crate::target::synthetic::{Grid, SyntheticProblem};
+
+/// The policies of the paper's main table.
+const PAPER: [&str; 3] = ["rcucb", "ucb", "ts"];
+
+/// The paper's T, where nothing else is said.
+const ROUNDS: u64 = 100_000;
 
 const EXAMPLES: &str = "\
 Examples:
   captime study paper
       the paper's main table: rcucb, ucb and ts on poscorr, negcorr and indep
-  captime study paper --problem indep,large20 --grid m1,m2 --policy joint-ts --policy rcucb:alpha=0.25,width=printed
+  captime study paper --problem indep,large20 --grid m1,m2 --policy joint-ts --policy rcucb:alpha=0.25
+      other problems, limits and policies
   captime study paper --rounds 10000 --repetitions 20 --out figures
       also writes one HTML page with all charts, regret curves as SVG, and the data
-  captime study arms.yaml --policy rcucb --policy fixed --format json
+  captime study replay.yaml --policy rcucb --policy fixed --format json
       a scenario with a synthetic or recorded target
 
 Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario.";
@@ -36,6 +44,7 @@ Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario.";
 #[command(after_help = EXAMPLES)]
 pub struct StudyArgs {
     /// `paper` for the paper's synthetic problems, or a scenario with a synthetic or recorded target
+    #[arg(value_name = "SCENARIO|paper")]
     what: PathBuf,
     /// Problems of `paper`: poscorr, negcorr, indep, large20, large50, large80 (any number of arms), lowcens
     /// [default: poscorr,negcorr,indep]
@@ -101,18 +110,63 @@ pub fn run(args: StudyArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// What is to be played, and on how many threads.
 fn plan(args: &StudyArgs) -> Result<Plan, Failure> {
-    let settings = paper_settings(args)?;
-    let policies = policies(&args.policy, &["rcucb", "ucb", "ts"])?;
+    let given = args.policy.iter().map(|spec| policy(spec));
+    let given: Vec<PolicyKind> = given.collect::<Result<_, _>>()?;
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Ok(Plan {
-        settings,
-        policies,
-        rounds: args.rounds.unwrap_or(100_000),
+    let mut plan = Plan {
+        settings: vec![],
+        policies: given,
+        rounds: args.rounds.unwrap_or(ROUNDS),
         repetitions: args.repetitions,
         seed: args.seed.unwrap_or(1),
         threads: args.threads.map_or_else(cores, |threads| threads as usize),
-    })
+    };
+    if args.what.as_os_str() == "paper" {
+        plan.settings = paper_settings(args)?;
+        if plan.policies.is_empty() {
+            plan.policies = PAPER
+                .iter()
+                .map(|spec| policy(spec))
+                .collect::<Result<_, _>>()?;
+        }
+    } else {
+        add_scenario(args, &mut plan)?;
+    }
+    Ok(plan)
+}
+
+/// What a scenario says, where the command line does not say otherwise.
+fn add_scenario(args: &StudyArgs, plan: &mut Plan) -> Result<(), Failure> {
+    for (option, given) in [("--problem", &args.problem), ("--grid", &args.grid)] {
+        if !given.is_empty() {
+            let message = format!("`{option}` goes with `paper`, not with a scenario");
+            let hint =
+                "a scenario says it itself: `target: {synthetic: {problem: poscorr, grid: m1}}`";
+            return Err(Failure::usage(message).hint(Some(hint)));
+        }
+    }
+    let scenario = read_scenario(&args.what)?;
+    let setting = Setting::of_scenario(&scenario).map_err(|error| {
+        Failure::usage(format!("{}: {error}", args.what.display())).hint(error.hint())
+    })?;
+    plan.settings = vec![setting];
+    if plan.policies.is_empty() {
+        plan.policies.clone_from(&scenario.policies);
+    }
+    plan.rounds = args.rounds.or(scenario.budget.rounds).unwrap_or(ROUNDS);
+    plan.seed = args.seed.unwrap_or(scenario.seed);
+    let has_other_budget = scenario.budget.wall.is_some() || scenario.budget.consumption.is_some();
+    if args.rounds.is_none() && has_other_budget {
+        let rounds = plan.rounds;
+        // Nowhere to complain to when stderr itself is gone.
+        let _ = writeln!(
+            io::stderr(),
+            "captime: a study counts rounds, not time: playing {rounds}; `--rounds` says otherwise"
+        );
+    }
+    Ok(())
 }
 
 fn paper_settings(args: &StudyArgs) -> Result<Vec<Setting>, Failure> {
@@ -126,25 +180,12 @@ fn paper_settings(args: &StudyArgs) -> Result<Vec<Setting>, Failure> {
         .collect::<Result<Vec<_>, _>>()
         .map(without_repeats)
         .map_err(refused)?;
-    let settings = problems
-        .iter()
-        .flat_map(|problem| grids.iter().map(move |grid| paper_setting(*problem, *grid)));
+    let settings = problems.iter().flat_map(|problem| {
+        grids
+            .iter()
+            .map(move |grid| Setting::of_paper(*problem, *grid))
+    });
     Ok(settings.collect())
-}
-
-fn paper_setting(problem: SyntheticProblem, grid: Grid) -> Setting {
-    let target = Synthetic::new(problem);
-    let known = Problem {
-        arms: target.arms(),
-        limits: grid.limits(problem),
-        price: Synthetic::price(),
-    };
-    Setting::new(
-        problem.to_string(),
-        grid.to_string(),
-        known,
-        Box::new(target),
-    )
 }
 
 fn without_repeats<T: PartialEq + Copy>(names: Vec<T>) -> Vec<T> {
@@ -162,16 +203,12 @@ fn names<'a>(given: &'a [String], usual: &'a [&str]) -> impl Iterator<Item = &'a
         .chain(usual.iter().copied())
 }
 
-fn policies(given: &[String], usual: &[&str]) -> Result<Vec<PolicyKind>, Failure> {
-    names(given, usual)
-        .map(|spec| {
-            PolicyKind::parse(spec).map_err(|errors| {
-                let message: Vec<String> = errors.iter().map(ToString::to_string).collect();
-                let hint = errors.iter().find_map(crate::policy::PolicyError::hint);
-                Failure::usage(message.join("; ")).hint(hint)
-            })
-        })
-        .collect()
+fn policy(spec: &str) -> Result<PolicyKind, Failure> {
+    PolicyKind::parse(spec).map_err(|errors| {
+        let message: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let hint = errors.iter().find_map(PolicyError::hint);
+        Failure::usage(message.join("; ")).hint(hint)
+    })
 }
 
 fn refused(error: TargetError) -> Failure {

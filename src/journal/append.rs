@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -172,15 +172,25 @@ impl Appender {
         if self.is_broken {
             return Ok(());
         }
-        self.file
-            .sync_data()
-            .map_err(|error| JournalError::write(&self.path, error))
+        synced(&self.file).map_err(|error| JournalError::write(&self.path, error))
     }
 
     /// An error of the syncing thread, as one of the journal.
     pub fn failed(&self, error: io::Error) -> JournalError {
         JournalError::write(&self.path, error)
     }
+}
+
+/// Brings a file to disk, and makes sure that it can be found there: whoever deletes it must not cost us a night.
+fn synced(file: &File) -> io::Result<()> {
+    file.sync_data()?;
+    if file.metadata()?.nlink() == 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "it was deleted while the run went on",
+        ));
+    }
+    Ok(())
 }
 
 /// The thread that syncs; ends when it is dropped.
@@ -198,7 +208,7 @@ impl Syncer {
                 while let Ok(later) = inbox.try_recv() {
                     line = later;
                 }
-                tell(file.sync_data().map(|()| line));
+                tell(synced(&file).map(|()| line));
             }
         };
         let thread = std::thread::Builder::new()

@@ -38,6 +38,22 @@ impl Packing {
         }
     }
 
+    /// The coarsest packing that still holds all these targets exactly, or this one where none does.
+    ///
+    /// Whole targets are then small whole numbers, also once they are centred at a whole mean, so that scores which tie in
+    /// exact arithmetic tie here, and the draw order decides.
+    pub(super) fn coarsest(self, targets: impl Iterator<Item = f64> + Clone) -> Self {
+        let mut scale = 1.0;
+        while scale < self.scale {
+            let is_whole = |y: f64| ((y - self.lowest) * scale).fract() == 0.0;
+            if targets.clone().all(is_whole) {
+                return Self { scale, ..self };
+            }
+            scale *= 2.0;
+        }
+        self
+    }
+
     /// A packing for class indices: 0 and 1 are summed, of more classes only the draws are counted.
     pub(super) fn of_classes(draws: usize) -> Self {
         Self {

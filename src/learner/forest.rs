@@ -199,7 +199,7 @@ fn plan<'a>(
         let targets = || rows.iter().map(|&row| y[row as usize]);
         let lowest = targets().fold(f64::INFINITY, f64::min);
         let highest = targets().fold(f64::NEG_INFINITY, f64::max);
-        Packing::new(lowest, highest, draws)
+        Packing::new(lowest, highest, draws).coarsest(targets())
     } else {
         Packing::of_classes(draws)
     };

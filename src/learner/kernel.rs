@@ -51,6 +51,13 @@ impl<'a> View<'a> {
         Self::new(column.codes(), column.distinct(), column.missing())
     }
 
+    fn bytes(&self) -> usize {
+        match self.codes {
+            CodesRef::Short(codes) => size_of_val(codes),
+            CodesRef::Long(codes) => size_of_val(codes),
+        }
+    }
+
     #[inline]
     pub(super) fn code(&self, row: u32) -> u32 {
         match self.codes {
@@ -147,11 +154,20 @@ pub(super) struct Scratch {
     pub(super) ends: Vec<u32>,
     /// For each draw position whether the predictor has one value only in this node.
     pub(super) constant: Vec<bool>,
+    /// Whether the table is too large for the cache, so that codes are worth asking for ahead of their use.
+    pub(super) is_far: bool,
 }
 
+/// A table up to this size is in the cache after the first tree.
+const NEAR_BYTES: usize = 1 << 20;
+
 impl Scratch {
-    pub(super) fn new(most_distinct: usize, mtry: usize) -> Self {
+    pub(super) fn new(columns: &[View<'_>], mtry: usize) -> Self {
+        let most_distinct = columns.iter().map(|column| column.distinct).max();
+        let most_distinct = most_distinct.unwrap_or(1);
+        let bytes = columns.iter().map(View::bytes).sum::<usize>();
         Self {
+            is_far: bytes > NEAR_BYTES,
             sums: vec![0; most_distinct + 8],
             touched: vec![0; most_distinct / 64 + 1],
             lefts: vec![0; most_distinct + 8],

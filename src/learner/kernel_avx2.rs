@@ -9,14 +9,14 @@
 )]
 
 use std::arch::x86_64::{
-    __m128i, __m256d, __m256i, _CMP_EQ_OQ, _CMP_GT_OQ, _CMP_ORD_Q, _mm_cvtsi64_si128,
-    _mm_loadu_si128, _mm256_add_epi64, _mm256_add_pd, _mm256_and_pd, _mm256_and_si256,
-    _mm256_andnot_si256, _mm256_blendv_epi8, _mm256_blendv_pd, _mm256_castpd_si256,
-    _mm256_castsi256_pd, _mm256_cmp_pd, _mm256_cmpgt_epi64, _mm256_cvtepu32_epi64, _mm256_div_pd,
-    _mm256_loadu_si256, _mm256_movemask_pd, _mm256_mul_pd, _mm256_or_pd, _mm256_or_si256,
-    _mm256_permute4x64_epi64, _mm256_set_epi64x, _mm256_set1_epi64x, _mm256_set1_pd,
-    _mm256_setzero_si256, _mm256_slli_epi64, _mm256_slli_si256, _mm256_srl_epi64, _mm256_storeu_pd,
-    _mm256_storeu_si256, _mm256_sub_pd,
+    __m128i, __m256d, __m256i, _CMP_EQ_OQ, _CMP_GT_OQ, _CMP_ORD_Q, _MM_HINT_T0, _mm_cvtsi64_si128,
+    _mm_loadu_si128, _mm_prefetch, _mm256_add_epi64, _mm256_add_pd, _mm256_and_pd,
+    _mm256_and_si256, _mm256_andnot_si256, _mm256_blendv_epi8, _mm256_blendv_pd,
+    _mm256_castpd_si256, _mm256_castsi256_pd, _mm256_cmp_pd, _mm256_cmpgt_epi64,
+    _mm256_cvtepu32_epi64, _mm256_div_pd, _mm256_loadu_si256, _mm256_movemask_pd, _mm256_mul_pd,
+    _mm256_or_pd, _mm256_or_si256, _mm256_permute4x64_epi64, _mm256_set_epi64x, _mm256_set1_epi64x,
+    _mm256_set1_pd, _mm256_setzero_si256, _mm256_slli_epi64, _mm256_slli_si256, _mm256_srl_epi64,
+    _mm256_storeu_pd, _mm256_storeu_si256, _mm256_sub_pd,
 };
 
 use super::kernel::{Best, CodesRef, Draws, Scratch, View, scan_portable};
@@ -51,6 +51,11 @@ pub(super) fn scan(
 const FEW_ROWS: usize = 24;
 /// Lanes are codes up to here: four registers of four sums, and the last code needs none.
 const FEW_CODES: usize = 17;
+
+/// In a table too large for the cache, codes are asked for this many predictors ahead, in nodes of up to this many rows: in
+/// larger ones neighbouring rows share cache lines.
+const ASK_AHEAD: usize = 2;
+const ASK_ROWS: usize = 256;
 
 /// `MASKS[code][t]` is all ones where `code` goes left at a split after `t`.
 static MASKS: [[u64; 16]; FEW_CODES] = {
@@ -107,6 +112,15 @@ fn scan_avx2(
     let highest = draws.rows.iter().fold(0, |most, &row| most.max(row)) as usize;
     for slot in slots {
         let column = &columns[usize::from(drawn[slot])];
+        if scratch.is_far
+            && rows <= ASK_ROWS
+            && let Some(&ahead) = drawn.get(slot + ASK_AHEAD)
+            && let CodesRef::Short(codes) = columns[usize::from(ahead)].codes
+        {
+            for &row in draws.rows {
+                _mm_prefetch::<_MM_HINT_T0>(codes.as_ptr().wrapping_add(row as usize).cast());
+            }
+        }
         let (CodesRef::Short(codes), None) = (column.codes, column.missing) else {
             scan_portable(column, slot, draws, scratch, best);
             continue;

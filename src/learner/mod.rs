@@ -5,6 +5,7 @@
 
 mod dataset;
 pub mod engine;
+mod estimator;
 mod evaluate;
 mod fixed;
 mod forest;
@@ -15,16 +16,21 @@ mod kernel;
 mod kernel_avx2;
 mod params;
 mod predict;
+mod report;
 mod sample;
 mod split;
 mod stop;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 pub use dataset::{
     At, Codes, Column, Dataset, DatasetError, LevelOrder, ReadOptions, Target, Task,
 };
+pub use estimator::{EstimatorError, FittedForest, ForestParams, ForestTarget, ValidForestParams};
 pub use evaluate::{Evaluation, Normalise, Quality};
 pub use forest::{FitError, FitOutcome, Forest, fit_until};
 pub use params::{Importance, Params, ParamsError, Simd};
+pub use report::ForestReport;
 pub use split::{Split, SplitError};
 pub use stop::{Allowance, Consumed, Resource, Stop};

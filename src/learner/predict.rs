@@ -4,7 +4,7 @@
 //! taken one after another, each for all rows, so that a tree stays in the cache; sums are made in tree order, whatever
 //! the number of rows.
 
-use super::dataset::{Dataset, Task};
+use super::dataset::{Codes, Column, Dataset, Task};
 use super::forest::Forest;
 use super::tree::Tree;
 
@@ -14,16 +14,20 @@ impl Forest {
     /// Another table than the one fitted on must have the same columns in the same order, with the same levels.
     pub fn predict(&self, data: &Dataset, rows: &[u32]) -> Vec<f64> {
         if self.knows(data) {
-            let coded = CodedRows::new(self, data, rows);
-            self.collect(rows.len(), |tree, each| coded.descend(tree, each))
+            let is_short = |column: &Column| matches!(column.codes(), Codes::Short(_));
+            if data.columns().iter().all(is_short) {
+                let coded = CodedRows::<u16>::new(self, data, rows);
+                self.collect(rows.len(), |tree, leaves| coded.descend(tree, leaves))
+            } else {
+                let coded = CodedRows::<u32>::new(self, data, rows);
+                self.collect(rows.len(), |tree, leaves| coded.descend(tree, leaves))
+            }
         } else {
-            let values: Vec<f64> = rows
-                .iter()
-                .flat_map(|&row| {
-                    let value = move |column: &super::Column| column.value(row as usize);
-                    data.columns().iter().map(value)
-                })
-                .collect();
+            let row_values = |&row: &u32| {
+                let columns = data.columns().iter();
+                columns.map(move |column| column.value(row as usize))
+            };
+            let values: Vec<f64> = rows.iter().flat_map(row_values).collect();
             self.predict_values(&values, data.predictors())
         }
     }
@@ -31,9 +35,9 @@ impl Forest {
     /// Predicts from plain values, `predictors` a row; not-a-number is missing, a factor is the place of its level.
     pub fn predict_values(&self, values: &[f64], predictors: usize) -> Vec<f64> {
         let rows: Vec<&[f64]> = values.chunks_exact(predictors.max(1)).collect();
-        self.collect(rows.len(), |tree, each| {
-            for (place, row) in rows.iter().enumerate() {
-                each(place, self.leaf_of(tree, row));
+        self.collect(rows.len(), |tree, leaves| {
+            for (leaf, row) in leaves.iter_mut().zip(&rows) {
+                *leaf = self.leaf_of(tree, row);
             }
         })
     }
@@ -61,16 +65,16 @@ impl Forest {
     }
 
     /// The mean of all trees, or their vote; a tied vote goes to the first class, so that it repeats.
-    fn collect(
-        &self,
-        rows: usize,
-        descend: impl Fn(&Tree, &mut dyn FnMut(usize, f64)),
-    ) -> Vec<f64> {
+    fn collect(&self, rows: usize, descend: impl Fn(&Tree, &mut [f64])) -> Vec<f64> {
+        let mut leaves = vec![0.0; rows];
         match self.task {
             Task::Regression => {
                 let mut sums = vec![0.0; rows];
                 for tree in &self.trees {
-                    descend(tree, &mut |place, value| sums[place] += value);
+                    descend(tree, &mut leaves);
+                    for (sum, leaf) in sums.iter_mut().zip(&leaves) {
+                        *sum += leaf;
+                    }
                 }
                 let trees = self.trees.len() as f64;
                 for sum in &mut sums {
@@ -81,9 +85,10 @@ impl Forest {
             Task::Classification => {
                 let mut votes = vec![0_u32; rows * self.classes];
                 for tree in &self.trees {
-                    descend(tree, &mut |place, class| {
+                    descend(tree, &mut leaves);
+                    for (place, &class) in leaves.iter().enumerate() {
                         votes[place * self.classes + class as usize] += 1;
-                    });
+                    }
                 }
                 votes.chunks_exact(self.classes).map(winner).collect()
             }
@@ -102,50 +107,81 @@ pub(super) fn winner(votes: &[u32]) -> f64 {
     best as f64
 }
 
+/// Rows that go down a tree together: each waits for memory while the others are looked at.
+const ABREAST: usize = 8;
+
 /// Codes of some rows, row by row.
-pub(super) struct CodedRows {
-    codes: Vec<u32>,
+struct CodedRows<C> {
+    codes: Vec<C>,
     predictors: usize,
-    /// The code of missing numbers by predictor; `u32::MAX`, which no code is, where there are none.
+    /// The code of missing numbers by predictor; empty if nothing is missing in the table.
     missing: Vec<u32>,
 }
 
-impl CodedRows {
-    pub(super) fn new(forest: &Forest, data: &Dataset, rows: &[u32]) -> Self {
+impl<C: Copy + Default + TryFrom<u32> + Into<u32>> CodedRows<C> {
+    fn new(forest: &Forest, data: &Dataset, rows: &[u32]) -> Self {
         let predictors = data.predictors();
-        let mut codes = vec![0; rows.len() * predictors];
+        let mut codes = vec![C::default(); rows.len() * predictors];
         for (predictor, column) in data.columns().iter().enumerate() {
             for (place, &row) in rows.iter().enumerate() {
-                let code = column.codes().get(row as usize);
-                codes[place * predictors + predictor] = forest.rank(predictor, code);
+                let code = forest.rank(predictor, column.codes().get(row as usize));
+                codes[place * predictors + predictor] = C::try_from(code).unwrap_or_default();
             }
         }
-        let missing = data.columns().iter();
+        let missing = data.columns().iter().map(Column::missing);
+        let missing = if missing.clone().any(|code| code.is_some()) {
+            missing.map(|code| code.unwrap_or(u32::MAX)).collect()
+        } else {
+            Vec::new()
+        };
         Self {
             codes,
             predictors,
-            missing: missing
-                .map(|column| column.missing().unwrap_or(u32::MAX))
-                .collect(),
+            missing,
         }
     }
 
-    /// Hands the value of its leaf to `each`, for all rows.
-    fn descend(&self, tree: &Tree, each: &mut dyn FnMut(usize, f64)) {
-        for (place, row) in self.codes.chunks_exact(self.predictors).enumerate() {
-            let mut at = 0;
-            loop {
-                let node = tree.nodes[at];
-                if node.is_leaf() {
-                    break;
-                }
-                let predictor = usize::from(node.predictor);
-                let code = row[predictor];
-                let is_left =
-                    code <= node.split || (node.is_missing_left && code == self.missing[predictor]);
-                at = node.left as usize + usize::from(!is_left);
+    /// Finds the value of the leaf of every row.
+    fn descend(&self, tree: &Tree, leaves: &mut [f64]) {
+        let together = self.codes.chunks(ABREAST * self.predictors);
+        for (rows, leaves) in together.zip(leaves.chunks_mut(ABREAST)) {
+            if self.missing.is_empty() {
+                self.descend_together(tree, rows, leaves, |_, _, _| false);
+            } else {
+                self.descend_together(tree, rows, leaves, |predictor, code, is_missing_left| {
+                    is_missing_left && code == self.missing[predictor]
+                });
             }
-            each(place, tree.values[at]);
+        }
+    }
+
+    #[inline]
+    fn descend_together(
+        &self,
+        tree: &Tree,
+        rows: &[C],
+        leaves: &mut [f64],
+        is_left_anyway: impl Fn(usize, u32, bool) -> bool,
+    ) {
+        let mut at = [0_usize; ABREAST];
+        let at = &mut at[..leaves.len()];
+        let mut is_moving = true;
+        while is_moving {
+            is_moving = false;
+            for (at, row) in at.iter_mut().zip(rows.chunks_exact(self.predictors)) {
+                let node = &tree.nodes[*at];
+                let predictor = usize::from(node.predictor);
+                let code: u32 = row[predictor].into();
+                let is_left =
+                    code <= node.split || is_left_anyway(predictor, code, node.is_missing_left);
+                let next = node.left as usize + usize::from(!is_left);
+                // A leaf stays where it is.
+                *at = if node.is_leaf() { *at } else { next };
+                is_moving |= !node.is_leaf();
+            }
+        }
+        for (leaf, &at) in leaves.iter_mut().zip(at.iter()) {
+            *leaf = tree.values[at];
         }
     }
 }

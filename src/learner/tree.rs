@@ -31,7 +31,7 @@ impl Node {
         is_missing_left: false,
     };
 
-    pub(super) fn is_leaf(self) -> bool {
+    pub(super) fn is_leaf(&self) -> bool {
         self.left == 0
     }
 }
@@ -140,7 +140,7 @@ impl<'a> Grower<'a> {
         let predictors = plan.columns.len();
         Self {
             plan,
-            scratch: Scratch::new(distinct, plan.mtry),
+            scratch: Scratch::new(&plan.columns, plan.mtry),
             class_scratch: (plan.class_count > 2)
                 .then(|| ClassScratch::new(plan.class_count, distinct)),
             counts: Vec::new(),

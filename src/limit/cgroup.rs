@@ -30,8 +30,8 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn locate() -> Self {
-        let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let read = |path| read_file(rustix::fs::CWD, path).unwrap_or_default();
+        let (membership, mounts) = (read("/proc/self/cgroup"), read("/proc/self/mountinfo"));
         Self::parse(&membership, &mounts)
     }
 
@@ -199,14 +199,16 @@ impl Home {
         let opened = open_folder(self.folder(), &name).and_then(|folder| {
             let cpu = open_file(folder.as_fd(), "cpu.stat", OFlags::RDONLY)?;
             let events = open_file(folder.as_fd(), "cgroup.events", OFlags::RDONLY)?;
-            Ok((folder, cpu, events))
+            let kill = open_file(folder.as_fd(), "cgroup.kill", OFlags::WRONLY)?;
+            Ok((folder, cpu, events, kill))
         });
         match opened {
-            Ok((folder, cpu, events)) => Ok(Leaf {
+            Ok((folder, cpu, events, kill)) => Ok(Leaf {
                 name,
                 folder,
                 cpu,
                 events,
+                kill,
             }),
             Err(error) => {
                 let _ = unlinkat(&self.folder, &name, AtFlags::REMOVEDIR);
@@ -225,7 +227,9 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        end_group(&self.path);
+        if rustix::fs::rmdir(&self.path).is_err() {
+            end_group(&self.path);
+        }
     }
 }
 
@@ -236,6 +240,8 @@ pub(super) struct Leaf {
     folder: OwnedFd,
     cpu: OwnedFd,
     events: OwnedFd,
+    /// Open from the start: in an emergency nothing must be needed to use it.
+    kill: OwnedFd,
 }
 
 /// CPU time of a group, all descendants included, also those long gone.
@@ -253,7 +259,7 @@ impl Leaf {
 
     /// Ends every process in the group, atomically with respect to forks.
     pub(super) fn kill(&self) {
-        let _ = write_file(self.folder(), "cgroup.kill", "1");
+        let _ = rustix::io::write(&self.kill, b"1");
     }
 
     pub(super) fn is_populated(&self) -> bool {

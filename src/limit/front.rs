@@ -1,21 +1,21 @@
 //! `captime exec`: one run, watched over by two processes so that either can be killed and nothing stays alive.
 //!
-//! The front waits, passes on requests to stop, and inherits what is left if the supervisor is killed; the supervisor,
-//! its child, does the work and ends everything if the front is killed.
+//! At level `cgroup2` this process supervises, and a keeper behind it ends the group should it be killed. At level
+//! `subreaper` this process is only a front: it waits, passes on requests to stop, and inherits what is left if the
+//! supervisor, its child, is killed; that one does the work and ends everything if the front is killed.
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::process::{Signal, set_child_subreaper};
 
-use super::cgroup::{self, Places};
 use super::error::LimitError;
 use super::launch::{Launch, Limits};
 use super::level::Level;
 use super::report::Report;
-use super::slot::{self, Options};
+use super::slot::{self, Options, Slot};
 use super::watch::{self, Stop};
-use super::{keeper, sys, tree};
+use super::{cgroup, keeper, memory, sys, tree};
 
 /// One command to run from the command line.
 #[derive(Debug)]
@@ -39,48 +39,119 @@ pub struct Ended {
     pub asked_by: Option<i32>,
 }
 
-/// Runs one command; `finish` turns its end into an exit status, in the supervisor process. Gives that status.
+/// Runs one command; `finish` turns its end into an exit status. Gives that status.
 ///
-/// Must be called while this process has a single thread.
-pub fn run_single(
-    single: &Single,
-    finish: impl FnOnce(Ended) -> u8 + Send,
-) -> Result<u8, LimitError> {
-    sys::hold_signals();
-    let _ = set_child_subreaper(Some(rustix::process::getpid()));
-    let (reader, writer) =
-        std::io::pipe().map_err(|error| LimitError::system("make a pipe", error))?;
-    match sys::fork().map_err(|error| LimitError::system("start the supervisor", error))? {
-        None => {
-            drop(writer);
-            keeper::settle();
-            sys::leave(supervise(single, reader, finish))
-        }
-        Some(supervisor) => {
-            drop(reader);
-            Ok(wait_for(supervisor, writer))
-        }
-    }
-}
-
-fn supervise(single: &Single, line: PipeReader, finish: impl FnOnce(Ended) -> u8 + Send) -> u8 {
+/// Must be called while this process has a single thread. At level `subreaper` the rest happens in a child of this process.
+pub fn run_single(single: &Single, finish: impl FnOnce(Ended) -> u8 + Send) -> u8 {
+    keeper::settle(true);
     let options = Options {
         level: single.level,
         memory: single.limits.memory.is_some(),
     };
     slot::with(&options, move |slot| {
+        let guarded = slot.and_then(|slot| {
+            let guard = match slot.level() {
+                Level::Cgroup2 => Guard::behind(slot)?,
+                Level::Subreaper => Guard::above()?,
+            };
+            Ok((slot, guard))
+        });
+        let (slot, guard) = match guarded {
+            Ok(guarded) => guarded,
+            Err(error) => {
+                return finish(Ended {
+                    result: Err(error),
+                    asked_by: None,
+                });
+            }
+        };
+        let (line, _keeper) = match guard {
+            Guard::Front(status) => return status,
+            Guard::Supervisor(line) => (Some(line), None),
+            Guard::Keeper(keeper) => (None, Some(keeper)),
+        };
+        let is_child = line.is_some();
         let mut stop = Requests {
             line,
             stdin: single.stop_on_stdin_eof.then(std::io::stdin),
             asked_by: None,
         };
-        let result =
-            slot.and_then(|slot| watch::run(slot, &single.launch, &single.limits, &mut stop));
-        finish(Ended {
+        let result = watch::run(slot, &single.launch, &single.limits, &mut stop);
+        let status = finish(Ended {
             result,
-            asked_by: stop.asked_by,
-        })
+            asked_by: stop.asked_by.or(sys::stop_signal()),
+        });
+        if is_child {
+            sys::leave(status);
+        }
+        status
     })
+}
+
+/// Who ends the run if the process that started it is killed, and which process this is.
+enum Guard {
+    /// We supervise; a small process behind us ends the group should our end of its pipe close.
+    Keeper(Keeper),
+    /// We supervise for a front that inherits everything should we be killed; its pipe tells when to stop.
+    Supervisor(PipeReader),
+    /// We are that front, and the supervisor has ended with this status.
+    Front(u8),
+}
+
+/// The process behind us. It is dismissed when we are done.
+struct Keeper {
+    pid: i32,
+    _line: PipeWriter,
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // Our own child, which nobody has reaped: the number is still its.
+        if let Some(pid) = rustix::process::Pid::from_raw(self.pid) {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+impl Guard {
+    /// At level `cgroup2` the group says who belongs to the run, so the guard can be a bystander.
+    fn behind(slot: &mut Slot) -> Result<Self, LimitError> {
+        let (reader, writer) =
+            std::io::pipe().map_err(|error| LimitError::system("make a pipe", error))?;
+        let forked =
+            sys::fork(true).map_err(|error| LimitError::system("start the keeper", error))?;
+        if let Some(pid) = forked {
+            slot.keeper = Some(pid);
+            return Ok(Self::Keeper(Keeper { pid, _line: writer }));
+        }
+        keeper::leave_process_group();
+        let (home, legacy) = (slot.home(), slot.legacy());
+        sys::keep_only(reader.as_raw_fd());
+        let _ = rustix::io::read(std::io::stdin(), &mut [0; 1]);
+        if let Some(home) = home {
+            cgroup::end_group(&home);
+        }
+        if let Some(legacy) = legacy {
+            memory::remove(&legacy);
+        }
+        sys::leave(0)
+    }
+
+    /// At level `subreaper` only an ancestor knows who belongs to the run, so the guard must be one.
+    fn above() -> Result<Self, LimitError> {
+        let (reader, writer) =
+            std::io::pipe().map_err(|error| LimitError::system("make a pipe", error))?;
+        let forked =
+            sys::fork(false).map_err(|error| LimitError::system("start the supervisor", error))?;
+        if let Some(supervisor) = forked {
+            drop(reader);
+            return Ok(Self::Front(wait_for(supervisor, writer)));
+        }
+        drop(writer);
+        keeper::leave_process_group();
+        let _ = set_child_subreaper(Some(rustix::process::getpid()));
+        Ok(Self::Supervisor(reader))
+    }
 }
 
 /// The front's part: passes signals on until the supervisor has ended.
@@ -94,54 +165,48 @@ fn wait_for(supervisor: i32, mut line: PipeWriter) -> u8 {
         }
     }
     let status = sys::wait_for(supervisor);
-    match status.map(|dead| dead.exit_code) {
-        Ok(Some(code)) => u8::try_from(code).unwrap_or(125),
-        _ => {
-            end_what_is_left();
-            125
-        }
+    if let Ok(Some(code)) = status.map(|dead| dead.exit_code) {
+        return u8::try_from(code).unwrap_or(125);
     }
+    end_what_is_left();
+    125
 }
 
-/// The supervisor was killed: its descendants are ours now, and its groups stale.
+/// The supervisor was killed: its descendants are ours now.
 fn end_what_is_left() {
     loop {
         match sys::reap() {
             sys::Reap::Dead(_) => {}
             sys::Reap::NoChildren => break,
             sys::Reap::NoneDead => {
-                tree::signal(&tree::descendants(), Signal::KILL);
+                tree::signal(&tree::descendants(None), Signal::KILL);
                 std::thread::sleep(std::time::Duration::from_micros(500));
             }
         }
-    }
-    let places = Places::locate();
-    if let Some(own) = &places.unified {
-        cgroup::sweep_unified(own);
-    }
-    if let Some(own) = &places.memory {
-        cgroup::sweep_legacy(own);
     }
 }
 
 /// Where requests to stop come from: the front's pipe (a signal number, or its end), and stdin's end if wanted.
 struct Requests {
-    line: PipeReader,
+    line: Option<PipeReader>,
     stdin: Option<std::io::Stdin>,
     asked_by: Option<i32>,
 }
 
 impl Stop for Requests {
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        let mut all = vec![self.line.as_fd()];
-        all.extend(self.stdin.as_ref().map(AsFd::as_fd));
-        all
+        let line = self.line.as_ref().map(AsFd::as_fd);
+        line.into_iter()
+            .chain(self.stdin.as_ref().map(AsFd::as_fd))
+            .collect()
     }
 
     fn is_asked(&mut self) -> bool {
-        if is_readable(self.line.as_fd()) {
+        if let Some(line) = &mut self.line
+            && is_readable(line.as_fd())
+        {
             let mut signal = [0];
-            self.asked_by = match self.line.read(&mut signal) {
+            self.asked_by = match line.read(&mut signal) {
                 Ok(1) => Some(i32::from(signal[0])),
                 _ => None,
             };

@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-use rustix::process::{Resource, Rlimit, set_child_subreaper, setrlimit, setsid};
+use nix::sys::socket::{MsgFlags, recv};
+use rustix::process::{Resource, Rlimit, set_child_subreaper, setrlimit};
 
 use super::error::LimitError;
 use super::level::Level;
@@ -17,11 +18,10 @@ use super::wire::{self, CANCEL, Hello, RUN};
 /// First argument of captime when it is to be a supervisor.
 pub const SUPERVISE: &str = "__supervise";
 
-/// Makes this process fit to supervise: no signals, own session, parent of all orphans, no core dumps.
-pub(super) fn settle() {
-    sys::quiet_signals();
-    // Out of reach of whoever kills the process group of the captime we belong to. Fails for a group leader: harmless.
-    let _ = setsid();
+/// Makes this process fit to supervise: deaf to signals (but, if asked, those that ask to stop), parent of all orphans,
+/// no core dumps.
+pub(super) fn settle(hears_stop: bool) {
+    sys::quiet_signals(hears_stop);
     let _ = set_child_subreaper(Some(rustix::process::getpid()));
     let none = Rlimit {
         current: Some(0),
@@ -30,9 +30,17 @@ pub(super) fn settle() {
     let _ = setrlimit(Resource::Core, none);
 }
 
+/// Gets out of reach of whoever kills the process group of the captime we belong to.
+///
+/// Not a session of its own: that would also mean a share of the CPU of its own, and a wait for it.
+pub(super) fn leave_process_group() {
+    let _ = rustix::process::setpgid(None, None);
+}
+
 /// Serves runs over the socket on stdin until it closes. Gives the exit status of the process.
 pub fn supervise(arguments: &[OsString]) -> u8 {
-    settle();
+    settle(false);
+    leave_process_group();
     let level = arguments
         .first()
         .and_then(|text| text.to_str())
@@ -104,5 +112,11 @@ impl Stop for Line {
             Ok(()) if message[0] == CANCEL => message == wire::cancel(self.number),
             _ => true,
         }
+    }
+
+    fn is_urgent(&mut self) -> bool {
+        // The end of the stream: the captime we serve is gone.
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        matches!(recv(self.socket.as_raw_fd(), &mut [0], flags), Ok(0))
     }
 }

@@ -7,6 +7,16 @@ use std::time::Duration;
 use super::LimitError;
 
 /// What one run may use; `None` is unlimited.
+///
+/// ```
+/// use captime::limit::{LimitError, Limits};
+/// use std::time::Duration;
+///
+/// let limits = Limits { cpu: Some(Duration::from_millis(2500)), memory: Some(200 << 20), ..Limits::default() };
+/// assert_eq!(limits.check(), Ok(()));
+/// let nothing = Limits { wall: Some(Duration::ZERO), ..Limits::default() };
+/// assert!(matches!(nothing.check(), Err(LimitError::ZeroLimit { .. })));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Limits {
     /// Time on the clock, from `execve` to the end of the main process.

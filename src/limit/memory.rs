@@ -14,6 +14,8 @@ use super::sys::{Watched, changed, readable};
 pub(super) trait Memory: std::fmt::Debug {
     /// Gets ready for one run in `leaf`.
     fn arm(&mut self, leaf: Option<&Leaf>, limit: Option<u64>) -> Result<(), LimitError>;
+    /// Lifts the limit, once every process of the run has been killed.
+    fn disarm(&mut self);
     /// What to wait for to learn at once that the limit was hit.
     fn event(&self) -> Option<Watched>;
     /// Whether the kernel has ended a process of this run for its memory.
@@ -32,6 +34,8 @@ impl Memory for Sampled {
     fn arm(&mut self, _: Option<&Leaf>, _: Option<u64>) -> Result<(), LimitError> {
         Ok(())
     }
+
+    fn disarm(&mut self) {}
 
     fn event(&self) -> Option<Watched> {
         None
@@ -91,6 +95,8 @@ impl Memory for Unified {
         Ok(())
     }
 
+    fn disarm(&mut self) {}
+
     fn event(&self) -> Option<Watched> {
         self.events.as_ref().map(|events| changed(events.as_fd()))
     }
@@ -123,10 +129,13 @@ impl Memory for Unified {
 pub(super) struct Legacy {
     folder: OwnedFd,
     event: OwnedFd,
+    // Open all the time: at the limit even opening a file would have to wait for memory.
+    control: OwnedFd,
+    limit: OwnedFd,
+    swap_limit: Option<OwnedFd>,
+    highest: OwnedFd,
     /// Out-of-memory kills before this run.
     before: u64,
-    /// Whether swap is accounted too.
-    counts_swap: bool,
     is_limited: bool,
 }
 
@@ -158,50 +167,44 @@ impl Legacy {
         let control = open_file(folder.as_fd(), "memory.oom_control", OFlags::RDONLY)?;
         let wish = format!("{} {}", event.as_raw_fd(), control.as_raw_fd());
         write_file(folder.as_fd(), "cgroup.event_control", &wish)?;
-        let counts_swap = write_file(folder.as_fd(), "memory.memsw.limit_in_bytes", "-1").is_ok();
+        let open = |name| open_file(folder.as_fd(), name, OFlags::RDWR);
+        let limit = open("memory.limit_in_bytes")?;
+        let swap_limit = open("memory.memsw.limit_in_bytes").ok();
+        let highest = open("memory.max_usage_in_bytes")?;
         write_file(folder.as_fd(), "tasks", "0")?;
         Ok(Self {
             folder,
             event,
+            control,
+            limit,
+            swap_limit,
+            highest,
             before: 0,
-            counts_swap,
             is_limited: false,
         })
     }
 
     fn kills(&self) -> u64 {
-        read_file(self.folder.as_fd(), "memory.oom_control")
-            .ok()
-            .and_then(|text| keyed(&text, "oom_kill"))
-            .unwrap_or(0)
-    }
-
-    fn write(&self, file: &str, text: &str) -> io::Result<()> {
-        write_file(self.folder.as_fd(), file, text)
-    }
-
-    fn value(&self, file: &str) -> Option<u64> {
-        read_file(self.folder.as_fd(), file)
-            .ok()?
-            .trim()
-            .parse()
-            .ok()
+        let mut buffer = [0; 256];
+        let count = rustix::io::pread(&self.control, &mut buffer, 0).unwrap_or(0);
+        keyed(&String::from_utf8_lossy(&buffer[..count]), "oom_kill").unwrap_or(0)
     }
 
     fn set_limit(&mut self, limit: Option<u64>) -> io::Result<()> {
+        let put = |file: &OwnedFd, text: &str| rustix::io::pwrite(file, text.as_bytes(), 0);
         if self.is_limited {
-            if self.counts_swap {
-                self.write("memory.memsw.limit_in_bytes", "-1")?;
+            if let Some(swap) = &self.swap_limit {
+                put(swap, "-1")?;
             }
-            self.write("memory.limit_in_bytes", "-1")?;
+            put(&self.limit, "-1")?;
             self.is_limited = false;
         }
         if let Some(bytes) = limit {
             let bytes = bytes.to_string();
             self.is_limited = true;
-            self.write("memory.limit_in_bytes", &bytes)?;
-            if self.counts_swap {
-                self.write("memory.memsw.limit_in_bytes", &bytes)?;
+            put(&self.limit, &bytes)?;
+            if let Some(swap) = &self.swap_limit {
+                put(swap, &bytes)?;
             }
         }
         Ok(())
@@ -210,21 +213,22 @@ impl Legacy {
 
 impl Memory for Legacy {
     fn arm(&mut self, _: Option<&Leaf>, limit: Option<u64>) -> Result<(), LimitError> {
-        if self
-            .value("memory.usage_in_bytes")
-            .is_some_and(|usage| usage > BLUR)
-        {
-            let _ = self.write("memory.force_empty", "0");
+        let used = read_file(self.folder.as_fd(), "memory.usage_in_bytes");
+        if used.is_ok_and(|used| used.trim().parse::<u64>().is_ok_and(|used| used > BLUR)) {
+            let _ = write_file(self.folder.as_fd(), "memory.force_empty", "0");
         }
-        self.set_limit(limit).map_err(|error| LimitError::Memory {
-            bytes: limit.unwrap_or(u64::MAX),
-            errno: error.into(),
-        })?;
-        let _ = self.write("memory.max_usage_in_bytes", "0");
         let mut old = [0; 8];
         let _ = rustix::io::read(&self.event, &mut old);
         self.before = self.kills();
-        Ok(())
+        let _ = rustix::io::pwrite(&self.highest, b"0", 0);
+        self.set_limit(limit).map_err(|error| LimitError::Memory {
+            bytes: limit.unwrap_or(u64::MAX),
+            errno: error.into(),
+        })
+    }
+
+    fn disarm(&mut self) {
+        let _ = self.set_limit(None);
     }
 
     fn event(&self) -> Option<Watched> {
@@ -238,7 +242,7 @@ impl Memory for Legacy {
     }
 
     fn peak(&self) -> Option<u64> {
-        self.value("memory.max_usage_in_bytes")
+        number(&self.highest)
     }
 
     fn is_exact(&self) -> bool {

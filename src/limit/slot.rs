@@ -32,6 +32,8 @@ pub(super) struct Slot {
     pub(super) timer_slack: u64,
     /// What a command that inherits stdin gets; our own if `None`.
     pub(super) stdin: Option<OwnedFd>,
+    /// The process that cleans up should we be killed, in `captime exec`.
+    pub(super) keeper: Option<i32>,
     /// Removed once the thread that uses the slot has ended.
     legacy: Option<PathBuf>,
 }
@@ -79,6 +81,7 @@ impl Slot {
             page,
             timer_slack: sys::sharpen_timers(),
             stdin: None,
+            keeper: None,
             legacy: None,
         };
         if options.level != Some(Level::Subreaper) {
@@ -123,11 +126,12 @@ impl Slot {
             self.memory = Box::new(unified);
             self.control = MemoryControl::Cgroup2;
         }
-        let leaf = home.leaf().map_err(failed)?;
-        if !home.path().join("cgroup.kill").exists() {
-            home.discard(leaf);
-            return Err(unavailable("the kernel offers no `cgroup.kill`".to_owned()));
-        }
+        let leaf = home.leaf().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                unavailable("the kernel offers no `cgroup.kill` (Linux 5.14)".to_owned())
+            }
+            _ => failed(error),
+        })?;
         self.next = Some(leaf);
         self.home = Some(home);
         if options.memory
@@ -206,6 +210,17 @@ impl Slot {
         {
             // A failure shows, and is reported, when the next run needs the group.
             self.next = home.leaf().ok();
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        for leaf in std::mem::take(&mut self.retired) {
+            self.discard(leaf);
+        }
+        if let Some(leaf) = self.next.take() {
+            self.discard(leaf);
         }
     }
 }

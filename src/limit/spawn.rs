@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -24,58 +24,77 @@ pub(super) struct Started {
     pub stderr: Option<Stream>,
 }
 
-/// What a slot lends to every start.
+/// A command ready to start: everything that needs memory or descriptors has been done.
 #[derive(Debug)]
-pub(super) struct Lent<'a> {
-    /// The group to be born in.
-    pub group: Option<BorrowedFd<'a>>,
-    pub page: &'a Page,
-    /// Our own stdin, for commands that inherit it.
-    pub stdin: BorrowedFd<'a>,
-    pub timer_slack: u64,
+pub(super) struct Prepared<'a> {
+    plan: Plan,
+    launch: &'a Launch,
+    limits: &'a Limits,
+    stdout: Option<(Stream, io::PipeWriter)>,
+    stderr: Option<(Stream, io::PipeWriter)>,
+    /// Kept open until the start.
+    _input: Option<OwnedFd>,
 }
 
-/// Starts the command; returns once it has been executed.
-pub(super) fn start(
-    launch: &Launch,
-    limits: &Limits,
-    lent: &Lent<'_>,
-) -> Result<Started, LimitError> {
-    let program = launch.command.first().ok_or(LimitError::NoCommand)?;
-    let environment = environment(&launch.env);
-    let opened = open_input(&launch.input)?;
-    let stdin = opened.as_ref().map_or(lent.stdin, AsFd::as_fd);
-    let stdout = output(launch.output)?;
-    let stderr = output(launch.output)?;
-    let (own_stdout, own_stderr) = (io::stdout(), io::stderr());
-    let mut plan = Plan::new(PlanParts {
-        candidates: candidates(program, &environment)?,
-        arguments: texts("an argument", launch.command.iter().cloned())?,
-        environment: texts("a variable", environment.into_iter().map(joined))?,
-        descriptors: [
-            stdin,
-            stdout
+impl<'a> Prepared<'a> {
+    /// Gets everything ready; `stdin` is our own, for commands that inherit it.
+    pub(super) fn new(
+        launch: &'a Launch,
+        limits: &'a Limits,
+        stdin: BorrowedFd<'_>,
+        timer_slack: u64,
+    ) -> Result<Self, LimitError> {
+        let program = launch.command.first().ok_or(LimitError::NoCommand)?;
+        let environment = environment(&launch.env);
+        let input = open_input(&launch.input)?;
+        let stdout = output(launch.output)?;
+        let stderr = output(launch.output)?;
+        let (own_stdout, own_stderr) = (io::stdout(), io::stderr());
+        let written = |pipe: &Option<(Stream, io::PipeWriter)>| {
+            pipe.as_ref().map(|(_, end)| end.as_fd().as_raw_fd())
+        };
+        let descriptors = [
+            input.as_ref().map_or(stdin.as_raw_fd(), AsRawFd::as_raw_fd),
+            written(&stdout).unwrap_or(own_stdout.as_raw_fd()),
+            written(&stderr).unwrap_or(own_stderr.as_raw_fd()),
+        ];
+        let plan = Plan::new(PlanParts {
+            candidates: candidates(program, &environment)?,
+            arguments: texts("an argument", launch.command.iter().cloned())?,
+            environment: texts("a variable", environment.into_iter().map(joined))?,
+            descriptors,
+            directory: launch
+                .directory
                 .as_ref()
-                .map_or(own_stdout.as_fd(), |(_, end)| end.as_fd()),
-            stderr
-                .as_ref()
-                .map_or(own_stderr.as_fd(), |(_, end)| end.as_fd()),
-        ],
-        directory: launch
-            .directory
-            .as_ref()
-            .map(|directory| text("the directory", directory.clone().into_os_string()))
-            .transpose()?,
-        cpus: limits.cpus.clone(),
-        timer_slack: lent.timer_slack,
-    });
-    let child = sys::spawn(&mut plan, lent.group, lent.page)
-        .map_err(|failure| explain(failure, launch, limits))?;
-    Ok(Started {
-        child,
-        stdout: stdout.map(|(stream, _)| stream),
-        stderr: stderr.map(|(stream, _)| stream),
-    })
+                .map(|directory| text("the directory", directory.clone().into_os_string()))
+                .transpose()?,
+            cpus: limits.cpus.clone(),
+            timer_slack,
+        });
+        Ok(Self {
+            plan,
+            launch,
+            limits,
+            stdout,
+            stderr,
+            _input: input,
+        })
+    }
+
+    /// Starts the command in `group`; returns once it has been executed.
+    pub(super) fn start(
+        mut self,
+        group: Option<BorrowedFd<'_>>,
+        page: &Page,
+    ) -> Result<Started, LimitError> {
+        let child = sys::spawn(&mut self.plan, group, page)
+            .map_err(|failure| explain(failure, self.launch, self.limits))?;
+        Ok(Started {
+            child,
+            stdout: self.stdout.map(|(stream, _)| stream),
+            stderr: self.stderr.map(|(stream, _)| stream),
+        })
+    }
 }
 
 fn explain(failure: SpawnFailure, launch: &Launch, limits: &Limits) -> LimitError {
@@ -208,9 +227,9 @@ mod tests {
     fn a_bare_name_is_looked_for_on_the_path_of_the_command() {
         let environment = [("PATH".into(), "/a::/b".into())];
         let found = candidates(OsStr::new("x"), &environment).unwrap();
-        assert_eq!(found, [c"/a/x".into(), c"./x".into(), c"/b/x".into()]);
+        assert_eq!(found, [c"/a/x", c"./x", c"/b/x"].map(CString::from));
         let direct = candidates(OsStr::new("./x"), &environment).unwrap();
-        assert_eq!(direct, [c"./x".into()]);
+        assert_eq!(direct, [CString::from(c"./x")]);
     }
 
     #[test]

@@ -73,11 +73,12 @@ fn everyone() -> Vec<Member> {
         .collect()
 }
 
-/// Every live descendant of this process, parents before children; zombies are left out but looked through.
-pub(super) fn descendants() -> Vec<Member> {
+/// Every live descendant of this process but our own `keeper`, parents before children; zombies are left out but
+/// looked through.
+pub(super) fn descendants(keeper: Option<i32>) -> Vec<Member> {
     let ourselves = rustix::process::getpid().as_raw_nonzero().get();
     let mut found = Vec::new();
-    let mut seen = HashSet::from([ourselves]);
+    let mut seen: HashSet<i32> = keeper.into_iter().chain([ourselves]).collect();
     let mut queue = vec![ourselves];
     if listed_children(ourselves).is_some() {
         while let Some(pid) = queue.pop() {
@@ -170,7 +171,7 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = i32::try_from(child.id()).unwrap();
-        let members = descendants();
+        let members = descendants(None);
         let found: Vec<Member> = members.into_iter().filter(|m| m.pid == pid).collect();
         assert_eq!(found.len(), 1);
         assert!(everyone().iter().any(|member| member.pid == pid));

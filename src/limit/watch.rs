@@ -13,7 +13,7 @@ use super::error::LimitError;
 use super::launch::{Launch, Limits};
 use super::report::{Cause, Report};
 use super::slot::Slot;
-use super::spawn::{self, Lent};
+use super::spawn::Prepared;
 use super::sys::{self, Reap, Reaped, Watched, readable};
 use super::tree;
 
@@ -23,12 +23,18 @@ pub(super) trait Stop {
     fn descriptors(&self) -> Vec<BorrowedFd<'_>>;
     /// Called when one of them has something; true if the run is to end.
     fn is_asked(&mut self) -> bool;
+    /// Whether there is no time left for a grace period: nobody waits for the run any more.
+    fn is_urgent(&mut self) -> bool {
+        false
+    }
 }
 
 /// The soonest a CPU limit is looked at again: bounds both the overshoot and the wake-ups near the end.
 const CPU_FLOOR: Duration = Duration::from_micros(250);
 /// How often memory is looked at where the kernel does not watch it for us.
 const MEMORY_PERIOD: Duration = Duration::from_millis(10);
+/// How often, in a grace period, it is looked at whether anybody still waits for its end.
+const URGENCY_PERIOD: Duration = Duration::from_millis(50);
 /// How far the sum over dead processes may exceed the group's own count before we believe that something left the group.
 const ESCAPE_MARGIN: Duration = Duration::from_millis(5);
 
@@ -43,23 +49,19 @@ pub(super) fn run(
     if launch.command.is_empty() {
         return Err(LimitError::NoCommand);
     }
+    let own = std::io::stdin();
+    let stdin = slot.stdin.as_ref().map_or(own.as_fd(), AsFd::as_fd);
+    let prepared = Prepared::new(launch, limits, stdin, slot.timer_slack)?;
     let leaf = slot.take_leaf()?;
+    // The limit comes last: from here on even a descriptor of ours may count against it.
     let started = slot
         .memory
         .arm(leaf.as_ref(), limits.memory)
-        .and_then(|()| {
-            let own = std::io::stdin();
-            let lent = Lent {
-                group: leaf.as_ref().map(Leaf::folder),
-                page: &slot.page,
-                stdin: slot.stdin.as_ref().map_or(own.as_fd(), AsFd::as_fd),
-                timer_slack: slot.timer_slack,
-            };
-            spawn::start(launch, limits, &lent)
-        });
+        .and_then(|()| prepared.start(leaf.as_ref().map(Leaf::folder), &slot.page));
     let started = match started {
         Ok(started) => started,
         Err(error) => {
+            slot.memory.disarm();
             if let Some(leaf) = leaf {
                 // Where the limit is a property of the leaf, the next run wants another.
                 if limits.memory.is_some() {
@@ -86,9 +88,11 @@ pub(super) fn run(
         sampled: 0,
         cpus: usable_cpus(limits),
         wakes: 0,
+        peak: None,
+        memory_hit: false,
     };
     let cause = run.watch(stop)?;
-    let left_behind = run.end(cause);
+    let left_behind = run.end(cause, stop);
     Ok(run.report(cause, left_behind, launch))
 }
 
@@ -116,6 +120,9 @@ struct Run<'a> {
     sampled: u64,
     cpus: u32,
     wakes: u64,
+    /// Most memory, by the kernel's account at the end.
+    peak: Option<u64>,
+    memory_hit: bool,
 }
 
 impl Run<'_> {
@@ -138,6 +145,9 @@ impl Run<'_> {
             if memory_limit_hit && self.slot.memory.was_hit() {
                 return Ok(Cause::Memory);
             }
+            if sys::stop_signal().is_some() {
+                return Ok(Cause::Cancelled);
+            }
             let now = Instant::now();
             if wall.is_some_and(|wall| wall <= now) {
                 return Ok(Cause::Wall);
@@ -149,13 +159,13 @@ impl Run<'_> {
                 if used >= limit {
                     return Ok(Cause::Cpu);
                 }
-                let pause = ((limit - used) / self.cpus).max(CPU_FLOOR);
+                let pause = (limit.saturating_sub(used) / self.cpus).max(CPU_FLOOR);
                 look_at_cpu = Some(Instant::now().after(pause));
             }
             if let (Some(limit), Some(look)) = (self.limits.memory, look_at_memory)
                 && look <= now
             {
-                let seen = tree::memory(&tree::descendants(), limit);
+                let seen = tree::memory(&tree::descendants(self.slot.keeper), limit);
                 self.sampled = self.sampled.max(seen.min(limit));
                 if seen > limit {
                     self.sampled = self.sampled.max(seen);
@@ -242,7 +252,9 @@ impl Run<'_> {
     /// What our descendants say is asked first even where a group counts: it brings the scheduler's books up to date,
     /// and it sees those that left the group.
     fn cpu_used(&self) -> Duration {
-        let visible = self.reaped.user + self.reaped.system + tree::cpu_time(&tree::descendants());
+        let visible = self.reaped.user
+            + self.reaped.system
+            + tree::cpu_time(&tree::descendants(self.slot.keeper));
         match &self.leaf {
             Some(leaf) => leaf
                 .cpu_time()
@@ -253,13 +265,13 @@ impl Run<'_> {
     }
 
     /// Ends whatever is alive; gives how many processes besides the main one there were.
-    fn end(&mut self, cause: Cause) -> u64 {
+    fn end(&mut self, cause: Cause, stop: &mut dyn Stop) -> u64 {
         if cause == Cause::None && self.is_over() {
             return 0;
         }
         let mut others: HashSet<i32> = self.alive().into_iter().collect();
         if cause != Cause::None && !self.limits.grace.is_zero() {
-            self.ask_politely();
+            self.ask_politely(stop);
         }
         if self.main_end.is_none() {
             let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
@@ -267,6 +279,10 @@ impl Run<'_> {
         if let Some(leaf) = &self.leaf {
             leaf.kill();
         }
+        // Nobody can use more any longer, and what follows needs a little memory of its own.
+        self.peak = self.slot.memory.peak();
+        self.memory_hit |= self.slot.memory.was_hit();
+        self.slot.memory.disarm();
         let mut pause = Duration::from_millis(1);
         loop {
             if self.is_over() {
@@ -274,7 +290,7 @@ impl Run<'_> {
             }
             // At `cgroup2` the kernel is already at it: look for those who left the group only if it takes long.
             if self.leaf.is_none() || pause > Duration::from_millis(1) {
-                let members = tree::descendants();
+                let members = tree::descendants(self.slot.keeper);
                 tree::signal(&members, Signal::KILL);
                 if self.leaf.as_ref().is_none_or(|leaf| !leaf.is_populated()) {
                     others.extend(members.iter().map(|member| member.pid));
@@ -300,7 +316,7 @@ impl Run<'_> {
     fn alive(&self) -> Vec<i32> {
         match &self.leaf {
             Some(leaf) => leaf.processes(),
-            None => tree::descendants()
+            None => tree::descendants(self.slot.keeper)
                 .iter()
                 .map(|member| member.pid)
                 .collect(),
@@ -308,14 +324,15 @@ impl Run<'_> {
     }
 
     /// SIGTERM to all, then up to the grace period for them to leave.
-    fn ask_politely(&mut self) {
+    fn ask_politely(&mut self, stop: &mut dyn Stop) {
         let deadline = Instant::now().after(self.limits.grace);
-        let members = tree::descendants();
+        let members = tree::descendants(self.slot.keeper);
         tree::signal(&members, Signal::TERM);
         // A stopped process hears nothing.
         tree::signal(&members, Signal::CONT);
         while !self.is_over() && Instant::now() < deadline {
-            if self.wait(Some(deadline), None).is_err() {
+            let look = deadline.min(Instant::now().after(URGENCY_PERIOD));
+            if self.wait(Some(look), None).is_err() || stop.is_urgent() {
                 return;
             }
         }
@@ -344,9 +361,10 @@ impl Run<'_> {
             }
             None => (rusage, false),
         };
-        let peak = self.slot.memory.peak();
+        let peak = self.peak.or_else(|| self.slot.memory.peak());
         // The limit may have been hit in the very moment of another end.
-        let cause = if cause == Cause::None && self.slot.memory.was_hit() {
+        let hit = self.memory_hit || self.slot.memory.was_hit();
+        let cause = if cause == Cause::None && hit {
             Cause::Memory
         } else {
             cause

@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn the_grid_lies_between_the_quantiles() {
         let grid = run(Calibration::new(how(3, None), 5, 1), |arm| {
-            Some(2_f64.powi(arm as i32))
+            Some(2_f64.powf(arm as f64))
         });
         let values: Vec<f64> = grid.as_slice().iter().map(|limit| limit.get()).collect();
         assert_eq!(values, [2.0, 5.0, 8.0]);

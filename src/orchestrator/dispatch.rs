@@ -230,6 +230,7 @@ impl<'a> Orchestrator<'a> {
         if self.stopping.is_some() {
             return Ok(());
         }
+        tracing::warn!(round = pull.round.0, why, "lost");
         self.watch.lost(&pull, &why);
         let times = self.lost.entry(pull.round.0).or_default();
         *times += 1;
@@ -260,6 +261,7 @@ impl<'a> Orchestrator<'a> {
             let Some((_, learned)) = self.unlearned.pop_front() else {
                 break;
             };
+            tracing::debug!(round = learned.outcome.outcome, seen = ?learned.observation.seen(), "learn");
             let found = self.state.learned(&learned);
             let now = now(&self.state, &self.slots, &self.clock, self.budget);
             self.watch.learned(&learned, &now);
@@ -322,6 +324,13 @@ impl<'a> Orchestrator<'a> {
             pull,
             since: Instant::now(),
         });
+        tracing::debug!(
+            round = pull.round.0,
+            slot,
+            arm = pull.arm.number(),
+            limit = pull.limit.get(),
+            "launch"
+        );
         self.target.start(Job {
             slot,
             round: pull.round,
@@ -334,6 +343,7 @@ impl<'a> Orchestrator<'a> {
 
     fn stop(&mut self, reason: EndReason) {
         if self.stopping.is_none() {
+            tracing::info!(?reason, "stopping");
             self.stopping = Some(reason);
             let now = now(&self.state, &self.slots, &self.clock, self.budget);
             self.watch.stopping(reason, &now);

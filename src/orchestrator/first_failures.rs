@@ -128,13 +128,10 @@ mod tests {
 
     #[test]
     fn few_arms_are_tried_once_each() {
-        assert_eq!(spread(1).map(|arm| arm.number()).collect::<Vec<_>>(), [1]);
+        assert_eq!(spread(1).map(ArmId::number).collect::<Vec<_>>(), [1]);
+        assert_eq!(spread(2).map(ArmId::number).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(
-            spread(2).map(|arm| arm.number()).collect::<Vec<_>>(),
-            [1, 2]
-        );
-        assert_eq!(
-            spread(6).map(|arm| arm.number()).collect::<Vec<_>>(),
+            spread(6).map(ArmId::number).collect::<Vec<_>>(),
             [1, 2, 3, 4, 6]
         );
     }

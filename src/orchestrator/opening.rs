@@ -23,6 +23,8 @@ pub struct Opened {
     pub journal: Appender,
     /// Keeps others away.
     pub lock: RunLock,
+    /// How limits were enforced when the run was started.
+    pub enforcement: Value,
     /// Whether it has just been made.
     pub is_new: bool,
     /// Whether a torn tail was cut from its journal.
@@ -44,6 +46,7 @@ pub fn open(
     let mut state = State::new(plan);
     match Reader::open(folder) {
         Ok(reader) => {
+            let enforcement = reader.header().enforcement.clone();
             let (reader, progress) = go_on(reader, scenario, &mut state, look)?;
             let is_cut = reader.is_torn();
             let journal = Appender::resume(&reader, syncing)?;
@@ -52,6 +55,7 @@ pub fn open(
                 progress,
                 journal,
                 lock,
+                enforcement,
                 is_new: false,
                 is_cut,
             })
@@ -65,6 +69,7 @@ pub fn open(
                 progress,
                 journal,
                 lock,
+                enforcement: Value::Null,
                 is_new: true,
                 is_cut: false,
             })

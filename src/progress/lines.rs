@@ -45,7 +45,7 @@ impl Watch for Lines {
             return;
         }
         // 5, 10, 20, 40 seconds, then every minute.
-        self.next = (2 * elapsed).min(elapsed + Duration::from_secs(60));
+        self.next = (2 * elapsed).min(elapsed + Duration::from_mins(1));
         let rate = (learned - before) as f64 / elapsed.as_secs_f64();
         let doing =
             words::calibration(now.state).unwrap_or_else(|| self.words.best(now.state.recommend()));

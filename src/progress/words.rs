@@ -104,7 +104,7 @@ pub(super) fn budget(now: &Now<'_>, rounds_per_second: f64) -> String {
     let left = left(now, rounds_per_second).map_or(String::new(), |left| {
         format!(", about {} left", quantity::seconds(left))
     });
-    format!("{share}{:.1} rounds/s{left}", rounds_per_second)
+    format!("{share}{rounds_per_second:.1} rounds/s{left}")
 }
 
 /// `calibrating: 12 of 60`, while it goes on.

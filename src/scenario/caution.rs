@@ -28,7 +28,7 @@ pub enum Caution {
     NoBudget,
     #[error("a command that sleeps uses no CPU time, so nothing would end it")]
     NoWallGuard,
-    #[error("there is no program `{program}` on this machine's PATH")]
+    #[error("there is no program `{program}` on this machine")]
     NoProgram { program: String },
     #[error("`arms: {arms}` asks to calibrate with more arms than the {count} there are")]
     FewerArms { arms: usize, count: usize },

@@ -169,6 +169,8 @@ pub enum Fault {
     // Commands.
     #[error("there is no placeholder `{{{name}}}`")]
     UnknownPlaceholder { name: String, known: Vec<String> },
+    #[error("`{{{name}}}` without quotes is a mapping to YAML")]
+    Unquoted { name: String },
     #[error("`{{` without its `}}`")]
     Unclosed,
     #[error("`}}` without its `{{`")]
@@ -238,6 +240,59 @@ fn choose<'a>(
     }
 }
 
+/// What stands after a key in most scenarios.
+fn example(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "arms" => "arms: {grid: {trees: [100, 300]}}",
+        "limits" => "limits: {max: 5s, grid: 10}",
+        "price" => "price: {cost: x, penalty: 10 * x}",
+        "policy" => "policy: rcucb",
+        "budget" => "budget: {wall: 1h}",
+        "rounds" => "rounds: 1000",
+        "slots" => "slots: auto",
+        "seed" => "seed: 1",
+        "retries" => "retries: 2",
+        "pin" => "pin: auto",
+        "stop_on_first_failures" => "stop_on_first_failures: true",
+        "target" => "target: {command: [./solver, \"{instance}\"]}",
+        "command" => "command: [minisat, \"{instance}\"]",
+        "train" => "train: 0.7",
+        "threads" => "threads: 1",
+        "points" => "points: 10",
+        "quantiles" => "quantiles: [0.25, 0.75]",
+        "success" | "exit" => "[0]",
+        "params" => "params: \"--{name}={value}\"",
+        "reward" => "reward: {stdout: 'score=([0-9.]+)'}",
+        "env" => "env: {LC_ALL: C}",
+        "stdin" => "stdin: {file: \"{instance}\"}",
+        _ => return None,
+    })
+}
+
+/// A value that the option of a policy can have.
+fn fitting_value(error: &PolicyError) -> Option<String> {
+    let PolicyError::BadValue {
+        option,
+        expected,
+        value,
+        ..
+    } = error
+    else {
+        return None;
+    };
+    let value = if let Some(words) = expected.strip_prefix("one of ") {
+        let words: Vec<&str> = words.split(", ").collect();
+        nearest(value, words.iter().copied()).or(words.first().copied())?
+    } else if let Some(least) = expected.strip_prefix("a whole number from ") {
+        least.split(' ').next()?
+    } else if expected == "true or false" {
+        "true"
+    } else {
+        "1"
+    };
+    Some(format!("write `{option}: {value}`"))
+}
+
 impl Fault {
     /// What the user can write instead.
     pub fn hint(&self) -> Option<String> {
@@ -271,7 +326,13 @@ impl Fault {
             }
             Self::UnknownKey { key, known, .. } => choose("keys", key, known.iter().copied()),
             Self::NoValue { .. } => text("write a value after the colon, or remove the key"),
-            Self::WrongType { .. } | Self::OutOfRange { .. } | Self::ForestValue { .. } => None,
+            Self::WrongType { key, expected, .. } | Self::OutOfRange { key, expected, .. } => {
+                Some(example(key).map_or_else(
+                    || format!("write {expected}"),
+                    |example| format!("write `{example}`"),
+                ))
+            }
+            Self::ForestValue { expected, .. } => Some(format!("write {expected}")),
             Self::Missing { example, .. }
             | Self::ChooseOne { example, .. }
             | Self::EmptyList { example, .. } => Some(format!("write `{example}`")),
@@ -318,11 +379,12 @@ impl Fault {
                 text("write `isolation: process`, or leave `isolation` out")
             }
             Self::Price { source, .. } => Some(source.hint()),
-            Self::Policy(error) => error.hint(),
+            Self::Policy(error) => error.hint().or_else(|| fitting_value(error)),
             Self::UnknownPlaceholder { name, known } => {
                 choose("placeholders", name, known.iter().map(String::as_str))
                     .map(|hint| format!("{hint} (a brace itself is written twice)"))
             }
+            Self::Unquoted { name } => Some(format!("write \"{{{name}}}\"")),
             Self::Unclosed => text("close the placeholder, or write `{{` for a brace itself"),
             Self::Unopened => text("write `}}` for a brace itself"),
             Self::ParamsNotAlone => text(

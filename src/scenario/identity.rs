@@ -244,7 +244,7 @@ impl Scenario {
             "normalise": forest.normalise.name(),
             "drop": forest.drop,
             "levels": match &forest.levels {
-                Levels::ByMean => json!("by-mean"),
+                Levels::ByMean => json!("by-response"),
                 Levels::Alphabetical(given) => {
                     let given: Map<String, Value> =
                         given.iter().map(|(column, levels)| (column.clone(), json!(levels))).collect();

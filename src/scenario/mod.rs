@@ -7,6 +7,7 @@ mod fault;
 mod identity;
 mod model;
 mod raw;
+mod schema;
 mod source;
 mod template;
 
@@ -19,6 +20,7 @@ pub use model::{
     Levels, LimitSource, Limits, Normalise, Pin, Prices, Recorded, Resource, Reward, Scenario,
     ScoreForm, ScorePlace, ScoreScale, Slots, Stdin, Target, Task,
 };
+pub use schema::schema;
 pub use source::Span;
 pub use template::{Arguments, Filling, ParamsForm, Piece, Template, shell_word};
 
@@ -84,7 +86,13 @@ pub fn read(file: &Path) -> Result<Checked, ScenarioError> {
         let (bytes, most) = (bytes.len() as u64, raw::MOST_BYTES);
         return Err(refuse(String::new(), Fault::TooManyBytes { bytes, most }));
     }
-    let text = String::from_utf8(bytes).map_err(|_| refuse(String::new(), Fault::NotUtf8))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let start = error.utf8_error().valid_up_to();
+        let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+        let mut refused = refuse(text, Fault::NotUtf8);
+        refused.mistakes[0].at = Span::new(start, start + char::REPLACEMENT_CHARACTER.len_utf8());
+        refused
+    })?;
     let folder = match file.parent() {
         Some(folder) if folder != Path::new("") => folder.to_owned(),
         _ => PathBuf::from("."),
@@ -110,6 +118,7 @@ pub fn parse(text: &str, file: &Path, folder: &Path) -> Result<Checked, Scenario
         folder,
         mistakes,
         notices: vec![],
+        placeholders: vec![],
     };
     let scenario = check.scenario(&root, file);
     match scenario {

@@ -323,7 +323,7 @@ mod tests {
         let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
         for level in 1..12 {
             let before = format!("*a{}, ", level - 1).repeat(9);
-            bomb += &format!("a{level}: &a{level} [{before}]\n");
+            bomb = format!("{bomb}a{level}: &a{level} [{before}]\n");
         }
         assert!(
             matches!(fault(&bomb), Fault::TooLarge),
@@ -336,7 +336,8 @@ mod tests {
             "{:?}",
             fault(&deep)
         );
-        let block: String = (0..100).map(|k| format!("{}a:\n", " ".repeat(k))).collect();
+        let lines: Vec<String> = (0..100).map(|k| " ".repeat(k) + "a:\n").collect();
+        let block = lines.concat();
         assert!(
             matches!(fault(&block), Fault::TooDeep { .. }),
             "{:?}",

@@ -1,6 +1,7 @@
 //! Arguments with placeholders: read once, filled in for every pull.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::Path;
 
 use super::Fault;
@@ -66,15 +67,33 @@ pub struct Template {
 }
 
 /// What is wrong with a template, and from which to which byte of it.
-pub type TemplateFault = (Fault, std::ops::Range<usize>);
+pub type TemplateFault = (Fault, Range<usize>);
 
 impl Template {
     /// Reads `{placeholders}`; `{{` and `}}` are braces. All that is wrong at once.
     pub fn parse(text: &str) -> Result<Self, Vec<TemplateFault>> {
+        Self::parse_with_places(text).map(|(template, _)| template)
+    }
+
+    /// The same, with from which to which byte each stretch goes.
+    pub(super) fn parse_with_places(
+        text: &str,
+    ) -> Result<(Self, Vec<Range<usize>>), Vec<TemplateFault>> {
         let mut pieces = vec![];
+        let mut places = vec![];
         let mut faults = vec![];
         let mut plain = String::new();
         let mut rest = text;
+        let flush = |plain: &mut String,
+                     upto: usize,
+                     pieces: &mut Vec<Piece>,
+                     places: &mut Vec<Range<usize>>| {
+            if !plain.is_empty() {
+                let from = places.last().map_or(0, |place: &Range<usize>| place.end);
+                places.push(from..upto);
+                pieces.push(Piece::Text(std::mem::take(plain)));
+            }
+        };
         while let Some(brace) = rest.find(['{', '}']) {
             let at = text.len() - rest.len() + brace;
             plain.push_str(&rest[..brace]);
@@ -89,10 +108,9 @@ impl Template {
                 .find(['{', '}'])
                 .filter(|end| tail[1 + end..].starts_with('}'))
             {
-                if !plain.is_empty() {
-                    pieces.push(Piece::Text(std::mem::take(&mut plain)));
-                }
+                flush(&mut plain, at, &mut pieces, &mut places);
                 pieces.push(Piece::named(&tail[1..=end]));
+                places.push(at..at + end + 2);
                 rest = &tail[end + 2..];
             } else {
                 faults.push((Fault::Unclosed, at..at + 1));
@@ -100,15 +118,15 @@ impl Template {
             }
         }
         plain.push_str(rest);
-        if !plain.is_empty() {
-            pieces.push(Piece::Text(plain));
-        }
-        if pieces.len() > 1 && pieces.contains(&Piece::Params) {
-            let at = text.find("{params}").unwrap_or(0);
-            faults.push((Fault::ParamsNotAlone, at..at + "{params}".len()));
+        flush(&mut plain, text.len(), &mut pieces, &mut places);
+        if let (Some(place), true) = (
+            pieces.iter().position(|piece| *piece == Piece::Params),
+            pieces.len() > 1,
+        ) {
+            faults.push((Fault::ParamsNotAlone, places[place].clone()));
         }
         if faults.is_empty() {
-            Ok(Self { pieces })
+            Ok((Self { pieces }, places))
         } else {
             Err(faults)
         }

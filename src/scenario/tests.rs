@@ -335,7 +335,11 @@ fn fixtures(folder: &Path) -> Vec<String> {
     std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.ends_with(".yaml"))
+        .filter(|name| {
+            Path::new(name)
+                .extension()
+                .is_some_and(|ending| ending == "yaml")
+        })
         .collect()
 }
 

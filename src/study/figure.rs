@@ -32,8 +32,11 @@ pub fn figure(standings: &[Standing]) -> String {
     let mut svg = String::new();
     let title = standings.first().map_or_else(String::new, |first| {
         format!(
-            "{} on {}: {} arms, {} limits, {} repetitions",
-            first.problem, first.grid, first.arms, first.limits, first.repetitions
+            "{}: {} arms, {} limits, {} repetitions",
+            first.played_on(),
+            first.arms,
+            first.limits,
+            first.repetitions
         )
     });
     let title = escaped(&title);

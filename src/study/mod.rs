@@ -5,15 +5,18 @@
 //! random numbers. Repetitions run on all cores and are folded in their order, so that the number of threads changes nothing.
 
 mod curve;
+mod error;
 mod figure;
 mod play;
 mod progress;
 mod result;
 mod setting;
+mod source;
 mod statistics;
 mod table;
 mod workers;
 
+pub use error::StudyError;
 pub use figure::figure;
 pub use progress::Progress;
 pub use result::{Estimate, Spread, Standing};

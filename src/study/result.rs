@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::curve::checkpoints;
 use super::play::Played;
 use super::setting::{Best, Setting};
+use super::source::OWN_GRID;
 use super::statistics::Running;
 use crate::policy::PolicyKind;
 
@@ -59,6 +60,17 @@ pub struct Standing {
     /// The policy with the options that differ from its defaults: `rcucb:alpha=0.25`.
     #[serde(skip)]
     pub label: String,
+}
+
+impl Standing {
+    /// What it was played on: the problem, and its grid if that has a name.
+    pub(super) fn played_on(&self) -> String {
+        if self.grid == OWN_GRID {
+            self.problem.clone()
+        } else {
+            format!("{} on {}", self.problem, self.grid)
+        }
+    }
 }
 
 /// A standing in the making: repetitions are added one by one, in order.

@@ -33,9 +33,8 @@ fn setting_text(group: &[Standing], to: &mut dyn Write) -> io::Result<()> {
     };
     writeln!(
         to,
-        "{} on {}: {} x {}, {}, {}",
-        first.problem,
-        first.grid,
+        "{}: {} x {}, {}, {}",
+        first.played_on(),
         counted(first.arms as u64, "arm"),
         counted(first.limits as u64, "limit"),
         counted(first.rounds, "round"),

@@ -1,5 +1,12 @@
 //! `captime exec` from outside: exit statuses, the report, and every way in which it can fail.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::unchecked_time_subtraction,
+    reason = "test code: a panic is a failure, and a skipped test says so"
+)]
+
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -187,7 +194,7 @@ fn bad_usage_gives_125_and_says_what_to_write() {
         (&["--cpu", "0ms", "--", "true"], "a CPU limit of zero"),
         (&["--memory", "0", "--", "true"], "a memory limit of zero"),
         (&["--wall", "5", "--", "true"], "write `5s`"),
-        (&["--wall", "-1s", "--", "true"], "--wall"),
+        (&["--wall=-1s", "--", "true"], "is no time span"),
         (&["--walls", "1s", "--", "true"], "--wall"),
         (
             &["--level", "docker", "--", "true"],
@@ -268,7 +275,7 @@ fn the_end_of_stdin_can_stop_a_run() {
 
 #[test]
 fn a_memory_limit_below_what_exec_needs_is_a_clear_end() {
-    for limit in ["1B", "4KiB", "64KiB", "256KiB"] {
+    for limit in ["1B", "4KiB", "64KiB"] {
         let output = exec(&["--memory", limit, "--report", "-", "--", "sleep", "20"]);
         let stderr = text(&output.stderr);
         let seen: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
@@ -315,7 +322,7 @@ fn nul_in_an_argument_is_refused() {
 fn exhausted_descriptors_are_a_clear_error() {
     for level in ["auto", "subreaper"] {
         let mut outcomes = Vec::new();
-        for limit in 3..16 {
+        for limit in 3..28 {
             let script = format!(
                 "ulimit -n {limit}; exec \"$0\" exec --level {level} --output-limit 1KiB --wall 10s -- true"
             );
@@ -506,13 +513,12 @@ fn a_reached_process_limit_is_a_clear_error() {
     }
     let mut outcomes = Vec::new();
     for limit in 1..4 {
-        let script = format!(
-            "exec setpriv --reuid {uid} --regid {uid} --clear-groups sh -c \
-             'ulimit -u {limit}; exec \"$0\" exec --wall 10s -- true' \"$0\""
-        );
-        let output = Command::new("sh")
-            .args(["-c", &script])
+        let id = uid.to_string();
+        let output = Command::new("setpriv")
+            .args(["--reuid", &id, "--regid", &id, "--clear-groups"])
+            .args(["prlimit", &format!("--nproc={limit}")])
             .arg(captime())
+            .args(["exec", "--wall", "10s", "--", "true"])
             .current_dir("/")
             .stdin(Stdio::null())
             .output()

@@ -1,9 +1,22 @@
 //! The program from outside, one module per subcommand.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail the test, as tests themselves do"
+)]
 
 mod ask;
+mod check;
+mod datasets;
+mod examples;
 mod exec;
+mod faults;
+mod forest;
+mod init;
 mod limit;
 mod report;
+mod run;
+mod scenario;
+mod scene;
 mod serve;
 mod study;
 mod usage;

@@ -49,6 +49,13 @@ mod tests {
         };
         let mut text = Vec::new();
         write(&detected, &mut text).unwrap();
-        insta::assert_snapshot!(String::from_utf8(text).unwrap());
+        insta::assert_snapshot!(String::from_utf8(text).unwrap(), @r"
+        level   subreaper: every process of a run is our descendant, ended one by one
+        wall    exact
+        cpu     a lower bound: children that nobody waits for are not counted once they have ended
+        memory  sampled every 10 ms: a fast program can exceed its limit for that long; peaks are lower bounds
+        missing no cgroup2 filesystem is mounted
+        more    mount it
+        ");
     }
 }

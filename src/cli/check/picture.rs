@@ -4,13 +4,14 @@ use std::io::{Result, Write};
 use std::path::Path;
 
 use rand::{Rng, RngExt};
+use serde::Serialize;
 
 use crate::quantity::seconds;
 use crate::round::{ArmId, Limit, LimitGrid, Purpose, Round, randomness};
 use crate::scenario::{
     Filling, LimitSource, Pin, Reward, Scenario, ScoreForm, ScorePlace, Slots, Target,
 };
-use crate::space::Value;
+use crate::space::{Configuration, Value};
 
 /// Writes everything that is known before the first run.
 pub(super) fn write(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
@@ -262,6 +263,7 @@ fn policies(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
             .iter()
             .map(|(name, value)| match value.as_str() {
                 Some(text) => format!("{name} {text}"),
+                None if value.is_null() => format!("{name} not given"),
                 None => format!("{name} {value}"),
             })
             .collect();
@@ -292,7 +294,7 @@ fn budget(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
         )
     }));
     let shown = if shown.is_empty() {
-        "none: until interrupted".into()
+        "none".into()
     } else {
         shown.join(", or ")
     };
@@ -315,49 +317,64 @@ fn samples(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
     let mut places = vec![0, count / 2, count - 1];
     places.dedup();
     let limits = sample_limits(scenario);
-    if !limits.is_empty() {
-        writeln!(to, "\nSamples of what a pull runs:")?;
+    let is_run = matches!(
+        scenario.target,
+        Target::Command(_) | Target::Forest(_) | Target::External(_)
+    );
+    if limits.is_empty() || !is_run {
+        return Ok(());
     }
+    writeln!(to, "\nSamples of what a pull runs:")?;
     for (k, place) in places.into_iter().enumerate() {
-        let Some(limit) = limits.get(k.min(limits.len().saturating_sub(1))) else {
-            break;
-        };
+        let limit = limits[k.min(limits.len() - 1)];
         let arm = ArmId::from_index(place);
         let configuration = scenario.space.configuration(arm);
         let round = Round(k as u64 + 1);
-        let seed = randomness(scenario.seed, round, Purpose::Target).next_u64() >> 33;
-        let instances = scenario.target.instances();
-        let instance = (!instances.is_empty()).then(|| {
-            let drawn = randomness(scenario.seed, round, Purpose::Instance)
-                .random_range(0..instances.len() as u32);
-            instances[drawn as usize].as_str()
-        });
         let amount = scenario.limits.of.amount(limit.get());
         writeln!(to, "\n  arm {arm}, limit {amount}: {configuration}")?;
         let line = scenario.command_line(&Filling {
             configuration: &configuration,
-            instance,
-            seed,
+            instance: instance(scenario, round),
+            seed: randomness(scenario.seed, round, Purpose::Target).next_u64() >> 33,
             limit: limit.get(),
-            cpu_limit: scenario.cpu_limit(*limit),
+            cpu_limit: scenario.cpu_limit(limit),
             round: round.0,
             scratch: Path::new("/tmp/captime-scratch"),
         });
-        match (&scenario.target, line) {
-            (_, Some(line)) => writeln!(to, "    {line}")?,
-            (Target::External(_), None) => {
-                let mut pull = serde_json::json!({
-                    "id": k + 1, "arm": arm, "configuration": configuration, "limit": limit,
-                });
-                if let (Some(instance), Some(pull)) = (instance, pull.as_object_mut()) {
-                    pull.insert("instance".into(), instance.into());
-                }
-                writeln!(to, "    {}", serde_json::json!({ "pull": pull }))?;
-            }
-            _ => {}
+        if let Some(line) = line {
+            writeln!(to, "    {line}")?;
+        } else {
+            let pull = Pull {
+                id: round.0,
+                arm,
+                configuration,
+                limit,
+            };
+            let pull = serde_json::to_string(&pull).map_err(std::io::Error::from)?;
+            writeln!(to, "    {{\"pull\":{pull}}}")?;
         }
     }
     Ok(())
+}
+
+/// A pull as `captime ask` hands it out.
+#[derive(Serialize)]
+struct Pull {
+    id: u64,
+    arm: ArmId,
+    configuration: Configuration,
+    limit: Limit,
+}
+
+/// The instance that this round would draw.
+fn instance(scenario: &Scenario, round: Round) -> Option<&str> {
+    let instances = scenario.target.instances();
+    if instances.is_empty() {
+        return None;
+    }
+    let mut rng = randomness(scenario.seed, round, Purpose::Instance);
+    let drawn = rng.random_range(0..instances.len() as u32);
+    Some(&instances[drawn as usize])
 }
 
 /// The smallest, the middle and the largest limit; where they are yet to be found, the guard.

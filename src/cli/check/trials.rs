@@ -183,7 +183,7 @@ fn outcome(ending: &Ending, text: Option<&str>, to: &mut dyn Write) -> Result<bo
                     writeln!(to, "reward    {reward}{clamped}")?;
                 }
                 Seen::Censored { .. } => {
-                    writeln!(to, "censored  it was still running at its limit")?
+                    writeln!(to, "censored  it was still running at its limit")?;
                 }
                 Seen::Failed => {
                     writeln!(to, "failed")?;

@@ -1,5 +1,6 @@
 //! What a person can act on when a run ends or is interrupted.
 
+use std::fmt::Write as _;
 use std::io::{Result, Write};
 use std::path::Path;
 
@@ -159,19 +160,21 @@ impl Summary<'_> {
         let mut text = String::from(
             "the first pulls all failed, and so did one of each of five arms: the scenario is wrong",
         );
+        // Writing to a string cannot fail.
         if let Some((reason, failures)) = self.account.worst().first() {
             let pull = failures.last.pull();
             let line = command_line(self.scenario, pull, failures.last.seed.unwrap_or_default());
-            text += &format!(
+            let _ = write!(
+                text,
                 "\n  round     {}, {}",
                 failures.last.round,
                 self.words.arm(pull.arm)
             );
-            text += &format!("\n  limit     {}", self.words.limit(pull.limit));
+            let _ = write!(text, "\n  limit     {}", self.words.limit(pull.limit));
             if let Some(line) = line {
-                text += &format!("\n  command   {line}");
+                let _ = write!(text, "\n  command   {line}");
             }
-            text += &format!("\n  failed    {reason}");
+            let _ = write!(text, "\n  failed    {reason}");
             for line in failures
                 .stderr
                 .lines()
@@ -181,7 +184,7 @@ impl Summary<'_> {
                 .into_iter()
                 .rev()
             {
-                text += &format!("\n  stderr    {line}");
+                let _ = write!(text, "\n  stderr    {line}");
             }
         }
         Failure::usage(text).hint(Some(

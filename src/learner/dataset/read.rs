@@ -69,7 +69,7 @@ impl Dataset {
         let header = Header::read(text, options)?;
         let is_text = text_columns(text, &header)?;
         let cells = Cells::read(text, &header, &is_text)?;
-        cells.into_dataset(&header, options)
+        cells.into_dataset(text, &header, options)
     }
 }
 
@@ -93,7 +93,7 @@ impl Header {
             let name = String::from_utf8_lossy(name).trim().to_owned();
             if let Some(first) = first_of.insert(name.clone(), column) {
                 return Err(DatasetError::DuplicateHeader {
-                    at: At::cell(line_of(&record), column as u64 + 1),
+                    at: At::cell(line_at(text, byte_of(&record)), column as u64 + 1),
                     name,
                     first: first as u64 + 1,
                 });
@@ -134,11 +134,26 @@ fn records(text: &[u8]) -> csv::Reader<&[u8]> {
         .from_reader(text)
 }
 
-fn line_of(record: &csv::ByteRecord) -> u64 {
-    record.position().map_or(1, csv::Position::line)
+/// The line on which a record starts, counted from its place in the text.
+///
+/// The reader's own count is off by the blank lines it skips, and by the second half of CRLF; this is only asked for when
+/// something is wrong.
+fn line_at(text: &[u8], byte: u64) -> u64 {
+    let start = usize::try_from(byte).unwrap_or(usize::MAX).min(text.len());
+    let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    let skipped = text[start..].iter().take_while(|byte| is_end(byte)).count();
+    let before = &text[..start + skipped];
+    let ends = before.iter().enumerate().filter(|&(place, &byte)| {
+        byte == b'\n' || (byte == b'\r' && text.get(place + 1) != Some(&b'\n'))
+    });
+    ends.count() as u64 + 1
 }
 
-/// Hands every row below the header to `each`, once its number of fields is checked.
+fn byte_of(record: &csv::ByteRecord) -> u64 {
+    record.position().map_or(0, csv::Position::byte)
+}
+
+/// Hands every row below the header to `each` with its place in the text, once its number of fields is checked.
 fn rows_of(
     text: &[u8],
     header: &Header,
@@ -156,12 +171,12 @@ fn rows_of(
         if found != expected {
             let column = found.min(expected) as u64 + 1;
             return Err(DatasetError::Ragged {
-                at: At::cell(line_of(&record), column),
+                at: At::cell(line_at(text, byte_of(&record)), column),
                 found,
                 expected,
             });
         }
-        each(line_of(&record), &record)?;
+        each(byte_of(&record), &record)?;
     }
     Ok(())
 }
@@ -203,20 +218,20 @@ enum Draft {
 struct Interned {
     cells: Vec<u32>,
     levels: Vec<String>,
-    /// The line where each level was first seen.
-    lines: Vec<u64>,
+    /// Where in the text the row is in which each level was first seen.
+    bytes: Vec<u64>,
     places: HashMap<Vec<u8>, u32>,
 }
 
 impl Interned {
-    fn push(&mut self, cell: &[u8], line: u64) {
+    fn push(&mut self, cell: &[u8], byte: u64) {
         let place = if let Some(&place) = self.places.get(cell) {
             place
         } else {
             let place = self.levels.len() as u32;
             self.places.insert(cell.to_vec(), place);
             self.levels.push(String::from_utf8_lossy(cell).into_owned());
-            self.lines.push(line);
+            self.bytes.push(byte);
             place
         };
         self.cells.push(place);
@@ -234,24 +249,24 @@ impl Cells {
                 (false, false) => Draft::Numbers(Vec::new()),
             })
             .collect();
-        rows_of(text, header, |line, record| {
+        rows_of(text, header, |byte, record| {
             for (column, (draft, cell)) in drafts.iter_mut().zip(record).enumerate() {
-                let at = At::cell(line, column as u64 + 1);
+                let at = || At::cell(line_at(text, byte), column as u64 + 1);
                 let cell = present(cell);
                 if cell.is_none() && column == header.target {
                     let name = header.names[column].clone();
-                    return Err(DatasetError::TargetMissing { at, name });
+                    return Err(DatasetError::TargetMissing { at: at(), name });
                 }
                 match draft {
                     Draft::Dropped => {}
                     Draft::Texts(texts) => {
-                        texts.push(cell.unwrap_or(MISSING_LEVEL.as_bytes()), line);
+                        texts.push(cell.unwrap_or(MISSING_LEVEL.as_bytes()), byte);
                     }
                     Draft::Numbers(numbers) => {
                         let value = cell.and_then(number).unwrap_or(f64::NAN);
                         if value.is_infinite() {
                             return Err(DatasetError::Infinite {
-                                at,
+                                at: at(),
                                 column: header.names[column].clone(),
                                 text: String::from_utf8_lossy(cell.unwrap_or_default())
                                     .into_owned(),
@@ -266,20 +281,26 @@ impl Cells {
         Ok(Self(drafts))
     }
 
-    fn into_dataset(self, header: &Header, options: &ReadOptions) -> Result<Dataset, DatasetError> {
+    fn into_dataset(
+        self,
+        text: &[u8],
+        header: &Header,
+        options: &ReadOptions,
+    ) -> Result<Dataset, DatasetError> {
         let mut target = None;
         let mut columns = Vec::new();
         for (place, draft) in self.0.into_iter().enumerate() {
             let name = header.names[place].clone();
             let order = options.levels.get(&name);
+            let at = |byte| At::cell(line_at(text, byte), place as u64 + 1);
             if place == header.target {
-                target = Some(target_of(name, draft, place, options.task)?);
+                target = Some(target_of(name, draft, options.task, at)?);
                 continue;
             }
             match draft {
                 Draft::Dropped => {}
                 Draft::Numbers(numbers) => columns.push(Column::of_numbers(name, &numbers)),
-                Draft::Texts(texts) => columns.push(factor(name, texts, place, order)?),
+                Draft::Texts(texts) => columns.push(factor(name, texts, order, at)?),
             }
         }
         let target = target.unwrap_or(Target {
@@ -295,8 +316,8 @@ impl Cells {
 fn factor(
     name: String,
     texts: Interned,
-    place: usize,
     order: Option<&Vec<String>>,
+    at: impl Fn(u64) -> At,
 ) -> Result<Column, DatasetError> {
     let (ranks, levels) = if let Some(order) = order {
         let known: HashMap<&str, u32> = order
@@ -306,7 +327,7 @@ fn factor(
             .collect();
         let mut levels = order.clone();
         let mut ranks = Vec::with_capacity(texts.levels.len());
-        for (level, &line) in texts.levels.iter().zip(&texts.lines) {
+        for (level, &byte) in texts.levels.iter().zip(&texts.bytes) {
             let rank = known
                 .get(level.as_str())
                 .or_else(|| known.get(level.trim()));
@@ -318,7 +339,7 @@ fn factor(
                 }
                 None => {
                     return Err(DatasetError::UnknownLevel {
-                        at: At::cell(line, place as u64 + 1),
+                        at: at(byte),
                         nearest: nearest(level, order.iter().map(String::as_str))
                             .map(str::to_owned),
                         column: name,
@@ -351,8 +372,8 @@ fn alphabetical(levels: &[String]) -> (Vec<u32>, Vec<String>) {
 fn target_of(
     name: String,
     draft: Draft,
-    place: usize,
     task: Option<Task>,
+    at: impl Fn(u64) -> At,
 ) -> Result<Target, DatasetError> {
     match draft {
         Draft::Texts(texts) => {
@@ -363,7 +384,7 @@ fn target_of(
                     .position(|level| number(level.as_bytes()).is_none())
                     .unwrap_or(0);
                 return Err(DatasetError::TargetNotANumber {
-                    at: At::cell(texts.lines[first], place as u64 + 1),
+                    at: at(texts.bytes[first]),
                     name,
                     text: texts.levels[first].clone(),
                 });

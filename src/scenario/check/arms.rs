@@ -16,7 +16,9 @@ use crate::space::{Parameter, Row, Space, SpaceError, Value};
 /// The arms and where their parameters are named.
 #[derive(Debug)]
 pub(super) struct Read {
-    pub(super) space: Space,
+    /// None if they could not all be read, while their parameters have names all the same.
+    pub(super) space: Option<Space>,
+    pub(super) names: Vec<String>,
     pub(super) at: Span,
     /// Where each parameter is named; the place of the arms for those of a file.
     pub(super) places: Vec<Span>,
@@ -24,7 +26,7 @@ pub(super) struct Read {
     pub(super) value_places: Vec<Span>,
 }
 
-const KEYS: &[&str] = &["grid", "list", "file", "only", "except", "drop"];
+pub(in crate::scenario) const KEYS: &[&str] = &["grid", "list", "file", "only", "except", "drop"];
 
 const EXAMPLE: &str = "arms: {grid: {trees: [100, 300]}}";
 
@@ -136,7 +138,6 @@ fn grid(
         );
         return None;
     }
-    // A parameter that could not be read still has its name, so that filters do not complain about it.
     let parameters: Vec<Option<Parameter>> = entries
         .iter()
         .map(|entry| {
@@ -148,15 +149,15 @@ fn grid(
     let only = filter::read(check, only, "only", &names, &parameters);
     let except = filter::read(check, except, "except", &names, &parameters);
     let parameters: Option<Vec<Parameter>> = parameters.into_iter().collect();
-    let space = match Space::grid(parameters?, &only?, &except?) {
-        Ok(space) => space,
-        Err(error) => {
-            check.fault(node_or_first(node, entries), Fault::Space(error));
-            return None;
-        }
+    let space = match (parameters, only, except) {
+        (Some(parameters), Some(only), Some(except)) => Space::grid(parameters, &only, &except)
+            .map_err(|error| check.fault(node_or_first(node, entries), Fault::Space(error)))
+            .ok(),
+        _ => None,
     };
     Some(Read {
         space,
+        names,
         at: node.at,
         places: entries.iter().map(|entry| entry.key_at).collect(),
         value_places: entries.iter().map(|entry| entry.value.at).collect(),
@@ -219,19 +220,22 @@ fn list(check: &mut Check<'_>, node: &Node) -> Option<Read> {
         };
         rows.push((row, item.at));
     }
-    if !is_fine {
-        return None;
-    }
+    let as_text = names.iter().map(ToString::to_string).collect();
     check_names(
         check,
         rows.iter().map(|(row, at)| (row.name.as_deref(), *at)),
     );
     let rows: Vec<Row> = rows.into_iter().map(|(row, _)| row).collect();
-    let space = Space::table(names, &rows)
-        .map_err(|error| check.fault(node.at, Fault::Space(error)))
-        .ok()?;
+    let space = if is_fine {
+        Space::table(names, &rows)
+            .map_err(|error| check.fault(node.at, Fault::Space(error)))
+            .ok()
+    } else {
+        None
+    };
     Some(Read {
         space,
+        names: as_text,
         at: node.at,
         value_places: places.clone(),
         places,

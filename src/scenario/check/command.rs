@@ -7,7 +7,7 @@ use crate::scenario::model::{Command, Reward, Stdin, resolve};
 use crate::scenario::raw::{Node, Raw};
 use crate::scenario::template::{Arguments, ParamsForm, Piece, Template};
 
-const KEYS: &[&str] = &[
+pub(in crate::scenario) const KEYS: &[&str] = &[
     "command",
     "params",
     "instances",
@@ -129,11 +129,8 @@ fn arguments(check: &mut Check<'_>, node: &Node) -> Option<Vec<Template>> {
         .map(|item| match &item.value {
             // `[run, {instance}]` without quotes is a mapping to YAML.
             Raw::Map(entries) if entries.len() == 1 && entries[0].value.value == Raw::Null => {
-                check.wrong_type(
-                    item,
-                    "command",
-                    format!("text; quote it: \"{{{}}}\"", entries[0].key),
-                );
+                let name = entries[0].key.clone();
+                check.fault(item.at, Fault::Unquoted { name });
                 None
             }
             Raw::Text(text) if text.contains('\0') => {

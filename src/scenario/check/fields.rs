@@ -1,6 +1,7 @@
 //! The keys of one mapping, each taken once; what remains is unknown.
 
 use super::Check;
+use crate::nearest::nearest;
 use crate::scenario::Fault;
 use crate::scenario::raw::{Entry, Node, Raw};
 use crate::scenario::source::Span;
@@ -70,7 +71,7 @@ impl<'n> Fields<'n> {
         key: &'static str,
         example: &'static str,
     ) -> Option<&'n Node> {
-        if !self.has(key) {
+        if !self.has(key) && !self.is_misspelt(key) {
             check.fault(
                 self.at,
                 Fault::Missing {
@@ -81,6 +82,14 @@ impl<'n> Fields<'n> {
             );
         }
         self.take(check, key)
+    }
+
+    /// Whether an unknown key was probably meant to be this one: then it is complained about, not the lack of this.
+    pub(super) fn is_misspelt(&self, key: &str) -> bool {
+        self.entries.iter().any(|entry| {
+            !self.known.contains(&entry.key.as_str())
+                && nearest(&entry.key, self.known.iter().copied()) == Some(key)
+        })
     }
 
     /// Complains about unknown keys.

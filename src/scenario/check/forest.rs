@@ -9,7 +9,7 @@ use crate::scenario::raw::{Node, Raw};
 use crate::scenario::source::Span;
 use crate::space::Value;
 
-const KEYS: &[&str] = &[
+pub(in crate::scenario) const KEYS: &[&str] = &[
     "data",
     "predict",
     "train",
@@ -92,21 +92,9 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
     if let (Some(data), Some(node)) = (&data, data_node)
         && let Some(columns) = header(check, node, data)
     {
-        let named = [
-            (&predict.clone().map(|predict| vec![predict]), predict_node),
-            (&drop, drop_node),
-        ];
-        for (names, node) in named {
-            if let (Some(names), Some(node)) = (names, node) {
-                let items = match &node.value {
-                    Raw::List(items) => items.as_slice(),
-                    _ => std::slice::from_ref(node),
-                };
-                for (item, name) in items.iter().zip(names) {
-                    column(check, item.at, data, &columns, name);
-                }
-            }
-        }
+        let predict = predict.clone().map(|predict| vec![predict]);
+        named_columns(check, data, &columns, predict_node, predict.as_deref());
+        named_columns(check, data, &columns, drop_node, drop.as_deref());
         if let Some(Raw::Map(entries)) = levels_node.map(|node| &node.value) {
             for entry in entries {
                 column(check, entry.key_at, data, &columns, &entry.key);
@@ -154,14 +142,14 @@ fn isolated(
     Some(isolation)
 }
 
-/// `alphabetical`, `by-mean`, or for some columns their levels in order.
+/// `alphabetical`, `by-response`, or for some columns their levels in order.
 fn levels(check: &mut Check<'_>, node: &Node) -> Option<Levels> {
     let Raw::Map(entries) = &node.value else {
         return check
             .word(
                 node,
                 "levels",
-                &[("alphabetical", false), ("by-mean", true)],
+                &[("alphabetical", false), ("by-response", true)],
             )
             .map(|by_mean| {
                 if by_mean {
@@ -209,6 +197,26 @@ fn header(check: &mut Check<'_>, node: &Node, data: &Path) -> Option<Vec<String>
     columns.map_err(|fault| check.fault(node.at, fault)).ok()
 }
 
+/// One column or a list of them.
+fn named_columns(
+    check: &mut Check<'_>,
+    data: &Path,
+    columns: &[String],
+    node: Option<&Node>,
+    names: Option<&[String]>,
+) {
+    let (Some(node), Some(names)) = (node, names) else {
+        return;
+    };
+    let items = match &node.value {
+        Raw::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    for (item, name) in items.iter().zip(names) {
+        column(check, item.at, data, columns, name);
+    }
+}
+
 fn column(check: &mut Check<'_>, at: Span, data: &Path, columns: &[String], name: &str) {
     if !columns.iter().any(|column| column == name.trim()) {
         check.fault(
@@ -223,7 +231,7 @@ fn column(check: &mut Check<'_>, at: Span, data: &Path, columns: &[String], name
 }
 
 /// The parameters a forest has, and what each must be.
-const PARAMETERS: &[(&str, &str)] = &[
+pub(in crate::scenario) const PARAMETERS: &[(&str, &str)] = &[
     ("trees", "a whole number from 1 up"),
     ("mtry", "a whole number from 1 up"),
     ("min_node_size", "a whole number from 1 up"),
@@ -236,7 +244,8 @@ pub(super) fn check_arms(check: &mut Check<'_>, forest: &Forest, arms: &arms::Re
         .iter()
         .map(|(name, _)| (*name).to_owned())
         .collect();
-    for (place, parameter) in arms.space.parameters().iter().enumerate() {
+    let Some(space) = &arms.space else { return };
+    for (place, parameter) in space.parameters().iter().enumerate() {
         let Some((name, expected)) = PARAMETERS
             .iter()
             .find(|(name, _)| *name == parameter.name())

@@ -11,7 +11,7 @@ use crate::scenario::source::Span;
 /// More limits than this help no policy.
 const MOST_POINTS: i64 = 1000;
 
-const KEYS: &[&str] = &[
+pub(in crate::scenario) const KEYS: &[&str] = &[
     "of",
     "max",
     "grid",
@@ -103,6 +103,10 @@ pub(super) fn read(
         .find_map(|key| fields.key_at(key))
         .unwrap_or(fields.at());
     let calibrate_arms_at = fields.key_at("calibrate");
+    let largest_at = ["max", "to", "grid"]
+        .into_iter()
+        .find_map(|key| fields.key_at(key))
+        .unwrap_or(at);
     let of_at = fields.key_at("of").unwrap_or(at);
     let from = source(check, &mut fields, node, of);
     let memory_at = fields.key_at("memory");
@@ -129,7 +133,7 @@ pub(super) fn read(
         && largest.get() > guard
     {
         check.fault(
-            at,
+            largest_at,
             Fault::LimitAboveGuard {
                 of: of.name(),
                 limit: of.amount(largest.get()),

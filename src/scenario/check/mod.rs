@@ -3,18 +3,20 @@
 //! Every section reads what it can and notes what it cannot; what depends on several sections is checked afterwards, where
 //! all of them could be read. A section that failed keeps the others from complaining about it.
 
-mod arms;
+pub(super) mod arms;
 mod budget;
-mod command;
+pub(super) mod command;
 mod external;
 mod fields;
-mod forest;
+pub(super) mod forest;
 mod instances;
-mod limits;
+pub(super) mod limits;
+mod placeholders;
 mod policy;
 mod price;
-mod reward;
+pub(super) mod reward;
 mod together;
+mod values;
 mod virtual_target;
 
 use std::path::Path;
@@ -24,8 +26,8 @@ use fields::Fields;
 use super::model::{Pin, Scenario, Slots, Target};
 use super::raw::{Node, Raw};
 use super::source::Span;
+use super::template::Piece;
 use super::{Caution, Fault, Mistake, Notice};
-use crate::quantity;
 
 /// What is known while a scenario is checked, and what was found so far.
 pub(super) struct Check<'s> {
@@ -33,10 +35,12 @@ pub(super) struct Check<'s> {
     pub(super) folder: &'s Path,
     pub(super) mistakes: Vec<Mistake>,
     pub(super) notices: Vec<Notice>,
+    /// Every placeholder of the target, and where it stands.
+    pub(super) placeholders: Vec<(Piece, Span)>,
 }
 
 /// The sections of a scenario.
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "name",
     "target",
     "arms",
@@ -64,7 +68,7 @@ impl Check<'_> {
         let name = self.name(&mut fields, file);
         let target_node = fields.take(self, "target");
         let kind = target_node.and_then(|node| TargetKind::of(self, node));
-        if !fields.has("target") {
+        if !fields.has("target") && !fields.is_misspelt("target") {
             self.fault(
                 top,
                 Fault::Missing {
@@ -182,186 +186,6 @@ impl Check<'_> {
     pub(super) fn caution(&mut self, at: Span, caution: Caution) {
         self.notices.push(Notice { at, caution });
     }
-
-    /// As it is written.
-    fn written(&self, node: &Node) -> String {
-        match &node.value {
-            Raw::List(_) | Raw::Map(_) | Raw::Null => node.value.kind().to_owned(),
-            _ => format!("`{}`", &self.text[node.at.within(self.text).range()]),
-        }
-    }
-
-    /// As it is written, without quotes around.
-    fn plain(&self, node: &Node) -> String {
-        self.text[node.at.within(self.text).range()].to_owned()
-    }
-
-    fn wrong_type(&mut self, node: &Node, key: &str, expected: impl Into<String>) {
-        let found = self.written(node);
-        self.fault(
-            node.at,
-            Fault::WrongType {
-                key: key.into(),
-                expected: expected.into(),
-                found,
-            },
-        );
-    }
-
-    fn out_of_range(&mut self, node: &Node, key: &str, expected: impl Into<String>) {
-        let value = self.written(node);
-        self.fault(
-            node.at,
-            Fault::OutOfRange {
-                key: key.into(),
-                expected: expected.into(),
-                value,
-            },
-        );
-    }
-
-    /// Text; a bare number will do too, as it is written.
-    fn text(&mut self, node: &Node, key: &str) -> Option<String> {
-        match &node.value {
-            Raw::Text(text) => Some(text.clone()),
-            Raw::Integer(_) | Raw::Number(_) | Raw::Flag(_) => {
-                Some(self.text[node.at.within(self.text).range()].to_owned())
-            }
-            _ => {
-                self.wrong_type(node, key, "text");
-                None
-            }
-        }
-    }
-
-    fn flag(&mut self, node: &Node, key: &str) -> Option<bool> {
-        if let Raw::Flag(flag) = node.value {
-            Some(flag)
-        } else {
-            self.wrong_type(node, key, "true or false");
-            None
-        }
-    }
-
-    /// A finite number.
-    fn number(&mut self, node: &Node, key: &str) -> Option<f64> {
-        match node.value {
-            Raw::Integer(value) => Some(value as f64),
-            Raw::Number(value) if value.is_finite() => Some(value),
-            Raw::Number(_) => {
-                self.out_of_range(node, key, "a finite number");
-                None
-            }
-            _ => {
-                self.wrong_type(node, key, "a number");
-                None
-            }
-        }
-    }
-
-    /// A whole number from `least` to `most`.
-    fn whole(&mut self, node: &Node, key: &str, least: i64, most: i64, or: &str) -> Option<i64> {
-        let value = match node.value {
-            Raw::Integer(value) => value,
-            // `1e6` is a whole number to people.
-            Raw::Number(value) if value.fract() == 0.0 && value.abs() < 9e15 => value as i64,
-            _ => {
-                self.wrong_type(node, key, format!("a whole number{or}"));
-                return None;
-            }
-        };
-        if (least..=most).contains(&value) {
-            Some(value)
-        } else {
-            let expected = if most == i64::MAX {
-                format!("a whole number from {least} up{or}")
-            } else {
-                format!("a whole number from {least} to {most}{or}")
-            };
-            self.out_of_range(node, key, expected);
-            None
-        }
-    }
-
-    /// Seconds above 0.
-    fn seconds(&mut self, node: &Node, key: &str) -> Option<f64> {
-        let text = match &node.value {
-            Raw::Text(_) | Raw::Integer(_) | Raw::Number(_) => self.text(node, key)?,
-            _ => {
-                self.wrong_type(node, key, "a duration like `2.5s`");
-                return None;
-            }
-        };
-        match quantity::parse_seconds(&text) {
-            Ok(value) if value > 0.0 => Some(value),
-            Ok(_) => {
-                self.out_of_range(node, key, "above 0");
-                None
-            }
-            Err(source) => {
-                let key = key.to_owned();
-                self.fault(node.at, Fault::Quantity { key, source });
-                None
-            }
-        }
-    }
-
-    /// Bytes above 0.
-    fn bytes(&mut self, node: &Node, key: &str) -> Option<u64> {
-        let text = self.text(node, key)?;
-        match quantity::parse_bytes(&text) {
-            Ok(0) => {
-                self.out_of_range(node, key, "above 0");
-                None
-            }
-            Ok(value) => Some(value),
-            Err(source) => {
-                let key = key.to_owned();
-                self.fault(node.at, Fault::Quantity { key, source });
-                None
-            }
-        }
-    }
-
-    /// One of these words.
-    fn word<T: Copy>(&mut self, node: &Node, key: &str, words: &[(&'static str, T)]) -> Option<T> {
-        let Raw::Text(word) = &node.value else {
-            let names: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
-            self.wrong_type(node, key, format!("one of {}", names.join(", ")));
-            return None;
-        };
-        let found = words.iter().find(|(name, _)| name == word);
-        if found.is_none() {
-            self.fault(
-                node.at,
-                Fault::UnknownWord {
-                    key: key.into(),
-                    word: word.clone(),
-                    known: words.iter().map(|(name, _)| *name).collect(),
-                },
-            );
-        }
-        found.map(|(_, value)| *value)
-    }
-
-    fn list<'n>(&mut self, node: &'n Node, key: &str, of: &str) -> Option<&'n [Node]> {
-        if let Raw::List(items) = &node.value {
-            Some(items)
-        } else {
-            self.wrong_type(node, key, format!("a list of {of}"));
-            None
-        }
-    }
-
-    /// Texts, or one text.
-    fn texts(&mut self, node: &Node, key: &str) -> Option<Vec<String>> {
-        if let Raw::List(items) = &node.value {
-            let texts: Vec<_> = items.iter().map(|item| self.text(item, key)).collect();
-            texts.into_iter().collect()
-        } else {
-            self.text(node, key).map(|text| vec![text])
-        }
-    }
 }
 
 /// Which kind of target there is: known even when it has mistakes, so that other sections know what to expect.
@@ -469,29 +293,3 @@ impl TargetKind {
 }
 
 const TARGET: &str = "target: {command: [./solver, \"{instance}\"]}";
-
-impl Check<'_> {
-    fn choose_one(
-        &mut self,
-        node: &Node,
-        section: &str,
-        known: Vec<&str>,
-        given: &str,
-        example: &'static str,
-    ) {
-        let known = known
-            .iter()
-            .map(|name| format!("`{name}`"))
-            .collect::<Vec<_>>()
-            .join(", ");
-        self.fault(
-            node.at,
-            Fault::ChooseOne {
-                section: section.into(),
-                known,
-                given: given.into(),
-                example,
-            },
-        );
-    }
-}

@@ -6,9 +6,9 @@ use super::{Check, Fields};
 use crate::scenario::Fault;
 use crate::scenario::model::{Reward, ScoreForm, ScorePlace, ScoreScale};
 use crate::scenario::raw::{Node, Raw};
-use crate::scenario::template::Template;
+use crate::scenario::template::{Piece, Template};
 
-const KEYS: &[&str] = &[
+pub(in crate::scenario) const KEYS: &[&str] = &[
     "exit", "stdout", "stderr", "json", "file", "match", "worst", "best",
 ];
 
@@ -206,8 +206,16 @@ impl Check<'_> {
     /// A text with placeholders; each mistake points into the text where that is possible.
     pub(super) fn template(&mut self, node: &Node, key: &str) -> Option<Template> {
         let text = self.text(node, key)?;
-        match Template::parse(&text) {
-            Ok(template) => Some(template),
+        match Template::parse_with_places(&text) {
+            Ok((template, places)) => {
+                for (piece, within) in template.pieces().iter().zip(places) {
+                    if !matches!(piece, Piece::Text(_)) {
+                        let at = self.inside(node, &text, within);
+                        self.placeholders.push((piece.clone(), at));
+                    }
+                }
+                Some(template)
+            }
             Err(faults) => {
                 for (fault, within) in faults {
                     let at = self.inside(node, &text, within);

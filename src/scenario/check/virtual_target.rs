@@ -145,12 +145,13 @@ pub(super) fn recorded_arms(
             .map_err(|error| check.fault(at, Fault::Space(error)))
             .ok();
     };
-    if arms.space.len() != names.len() {
-        let (given, recorded) = (arms.space.len(), names.len());
+    let space = arms.space.as_ref()?;
+    if space.len() != names.len() {
+        let (given, recorded) = (space.len(), names.len());
         check.fault(arms.at, Fault::ArmCount { given, recorded });
         return None;
     }
-    Some(arms.space.clone())
+    Some(space.clone())
 }
 
 impl Check<'_> {

@@ -1,5 +1,6 @@
 //! Who is killed, cancelled, dropped or crowded: nothing of a run stays alive, and nothing of ours stays behind.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,9 +17,12 @@ fn for_each_level(check: impl Fn(&mut Stage)) {
     }
 }
 
-fn kill(pid: u32) {
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+fn pid(id: u32) -> rustix::process::Pid {
+    rustix::process::Pid::from_raw(i32::try_from(id).unwrap()).unwrap()
+}
+
+fn kill(id: u32) {
+    rustix::process::kill_process(pid(id), rustix::process::Signal::KILL).unwrap();
 }
 
 /// Waits until no group of the process `pid` is there any more.
@@ -154,26 +158,53 @@ fn killing_captime_exec_leaves_nothing_alive() {
     for_each_level(|stage| {
         let book = Book::open();
         let mut front = exec_in_background(&book, stage.level(), "deaf-daemon");
-        let supervisor = children_of(front.id())[0];
         front.kill().unwrap();
         front.wait().unwrap();
         let books = book.close();
         assert!(books.end - books.start < Duration::from_secs(5));
-        groups_of_are_gone(supervisor);
+        groups_of_are_gone(front.id());
     });
 }
 
 #[test]
-fn killing_the_supervisor_of_captime_exec_leaves_nothing_alive() {
+fn killing_captime_exec_with_its_process_group_leaves_nothing_alive() {
+    for_each_level(|stage| {
+        let book = Book::open();
+        let mut front = Command::new(captime())
+            .args(["exec", "--level", stage.level().name(), "--"])
+            .args(book.command(&["deaf-daemon"]))
+            .stdin(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        rustix::process::kill_process_group(pid(front.id()), rustix::process::Signal::KILL)
+            .unwrap();
+        front.wait().unwrap();
+        let books = book.close();
+        assert!(books.end - books.start < Duration::from_secs(5));
+        groups_of_are_gone(front.id());
+    });
+}
+
+#[test]
+fn killing_the_helper_of_captime_exec_leaves_nothing_alive() {
     for_each_level(|stage| {
         let book = Book::open();
         let mut front = exec_in_background(&book, stage.level(), "deaf-daemon");
-        let supervisor = children_of(front.id())[0];
-        kill(supervisor);
-        assert_eq!(front.wait().unwrap().code(), Some(125));
+        // The keeper at level `cgroup2`, the supervisor itself at level `subreaper`.
+        kill(children_of(front.id())[0]);
+        if stage.level() == Level::Cgroup2 {
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(front.try_wait().unwrap().is_none(), "the run goes on");
+            rustix::process::kill_process(pid(front.id()), rustix::process::Signal::TERM).unwrap();
+            assert_eq!(front.wait().unwrap().code(), Some(143));
+        } else {
+            assert_eq!(front.wait().unwrap().code(), Some(125));
+        }
         let books = book.close();
         assert!(books.end - books.start < Duration::from_secs(5));
-        groups_of_are_gone(supervisor);
+        groups_of_are_gone(front.id());
     });
 }
 
@@ -185,12 +216,11 @@ fn groups_of_a_killed_captime_are_swept_at_the_next_start_and_no_others() {
     // Both processes of an `exec` are killed at the same moment: nobody is left to clean up.
     let book = Book::open();
     let mut front = exec_in_background(&book, Level::Cgroup2, "daemon");
-    let supervisor = children_of(front.id())[0];
-    let pid = |id: u32| rustix::process::Pid::from_raw(i32::try_from(id).unwrap()).unwrap();
-    for stopped in [front.id(), supervisor] {
+    let keeper = children_of(front.id())[0];
+    for stopped in [front.id(), keeper] {
         rustix::process::kill_process(pid(stopped), rustix::process::Signal::STOP).unwrap();
     }
-    kill(supervisor);
+    kill(keeper);
     kill(front.id());
     front.wait().unwrap();
     // Meanwhile another captime runs something.
@@ -210,7 +240,7 @@ fn groups_of_a_killed_captime_are_swept_at_the_next_start_and_no_others() {
     });
     let books = book.close();
     assert!(books.end - books.start < Duration::from_secs(8));
-    groups_of_are_gone(supervisor);
+    groups_of_are_gone(front.id());
     let report = report.unwrap();
     assert_eq!(report.cause, Cause::Wall, "another captime's run was swept");
 }
@@ -271,7 +301,9 @@ fn a_long_busy_run_wakes_the_supervisor_rarely() {
         let report = stage.launch(&launch, &cpu(2000)).unwrap();
         let wakes = switches(pid) - before;
         assert_eq!(report.cause, Cause::Cpu);
-        assert!(wakes < 50, "{wakes} wake-ups");
+        // A command that has to share its CPU makes slower progress between two looks.
+        let share = report.wall_seconds / report.cpu_seconds;
+        assert!((wakes as f64) < 50.0 * share, "{wakes} wake-ups, {share}");
     });
 }
 

@@ -20,8 +20,13 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node, drop: Option<&Node>) -> O
         Ok(space) => Some(Read {
             places: vec![node.at; space.parameters().len()],
             value_places: vec![node.at; space.parameters().len()],
+            names: space
+                .parameters()
+                .iter()
+                .map(|parameter| parameter.name().to_owned())
+                .collect(),
             at: node.at,
-            space,
+            space: Some(space),
         }),
         Err(fault) => {
             check.fault(node.at, fault);

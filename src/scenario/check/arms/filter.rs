@@ -88,6 +88,7 @@ fn condition(
         _ => std::slice::from_ref(&entry.value),
     };
     let mut wanted = vec![];
+    let mut is_fine = true;
     for item in items {
         let value = values::value(check, item, name)?;
         // A value that never occurs is a slip: it would silently keep or drop nothing.
@@ -102,8 +103,9 @@ fn condition(
                     values: shown(parameter.values()),
                 },
             );
+            is_fine = false;
         }
         wanted.push(value);
     }
-    Some((place, Condition::OneOf(wanted)))
+    is_fine.then_some((place, Condition::OneOf(wanted)))
 }

@@ -1,0 +1,162 @@
+//! What `captime forest --format json` writes, and what is read back from it where a fit ran in a process of its own.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::dataset::{Dataset, Task};
+use super::engine::{EngineKind, EngineOutcome};
+use super::evaluate::{Normalise, Quality};
+use super::split::Split;
+
+/// One fit and its evaluation, or the means of several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ForestReport {
+    /// Whether numbers or classes were predicted.
+    pub task: Task,
+    /// Who fitted.
+    pub engine: EngineKind,
+    /// Rows of the table.
+    pub rows: usize,
+    /// Columns learned from.
+    pub predictors: usize,
+    /// How many splits the means are of.
+    pub splits: u32,
+    /// Root mean square error on the test rows; numbers only, and not if stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rmse: Option<f64>,
+    /// Share of test rows whose class was told right; classes only, and not if stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<f64>,
+    /// In [0, 1]; none if stopped.
+    pub reward: Option<f64>,
+    /// Per tree, where the engine tells.
+    pub leaves: Option<f64>,
+    /// Mean squared error or share of wrong classes out of the bag, if asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out_of_bag_error: Option<f64>,
+    /// Of the whole command, per split: reading, fitting, predicting.
+    pub wall_seconds: f64,
+    /// The same in CPU time.
+    pub cpu_seconds: f64,
+    /// Of the fit alone; of the whole process of the fit, if that was ended at a limit.
+    pub fit_seconds: f64,
+    /// The same in CPU time.
+    pub fit_cpu_seconds: f64,
+    /// Of predicting the test rows.
+    pub predict_seconds: Option<f64>,
+    /// Rows times predictors looked at; 0 for engines that do not count it.
+    pub work: f64,
+    /// Whether a limit ended a fit.
+    pub stopped: bool,
+    /// Importance by column, if asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub importance: Option<BTreeMap<String, f64>>,
+}
+
+impl ForestReport {
+    /// A report of a fit that was stopped after this much time, wall and CPU.
+    pub fn stopped(data: &Dataset, engine: EngineKind, wall: f64, cpu: f64) -> Self {
+        Self {
+            task: data.task(),
+            engine,
+            rows: data.rows(),
+            predictors: data.predictors(),
+            splits: 1,
+            rmse: None,
+            accuracy: None,
+            reward: None,
+            leaves: None,
+            out_of_bag_error: None,
+            wall_seconds: wall,
+            cpu_seconds: cpu,
+            fit_seconds: wall,
+            fit_cpu_seconds: cpu,
+            predict_seconds: None,
+            work: 0.0,
+            stopped: true,
+            importance: None,
+        }
+    }
+
+    /// Evaluates how a fit ended. The times of the whole command are the caller's to fill in.
+    pub fn new(
+        data: &Dataset,
+        engine: EngineKind,
+        split: &Split,
+        outcome: &EngineOutcome,
+        normalise: Normalise,
+    ) -> Self {
+        let consumed = match outcome {
+            EngineOutcome::Stopped { consumed } => consumed,
+            EngineOutcome::Done(fitted) => &fitted.consumed,
+        };
+        let (wall, cpu) = (consumed.wall.as_secs_f64(), consumed.cpu.as_secs_f64());
+        let mut report = Self::stopped(data, engine, wall, cpu);
+        report.work = consumed.work as f64;
+        let EngineOutcome::Done(fitted) = outcome else {
+            return report;
+        };
+        let seen = data.evaluate(&split.test, &fitted.predicted, normalise);
+        match seen.quality {
+            Quality::Rmse(rmse) => report.rmse = Some(rmse),
+            Quality::Accuracy(accuracy) => report.accuracy = Some(accuracy),
+        }
+        let names = data.columns().iter().map(|column| column.name().to_owned());
+        Self {
+            reward: Some(seen.reward),
+            leaves: fitted.leaves,
+            out_of_bag_error: fitted.out_of_bag_error,
+            predict_seconds: Some(fitted.predict_seconds),
+            stopped: false,
+            importance: fitted
+                .importance
+                .as_ref()
+                .map(|all| names.zip(all.iter().copied()).collect()),
+            ..report
+        }
+    }
+
+    /// The means of several reports on one table; none of none.
+    pub fn mean(reports: &[Self]) -> Option<Self> {
+        let first = reports.first()?;
+        let mean = |of: &dyn Fn(&Self) -> Option<f64>| {
+            let known: Vec<f64> = reports.iter().filter_map(of).collect();
+            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+        };
+        let always = |of: &dyn Fn(&Self) -> f64| mean(&|report| Some(of(report))).unwrap_or(0.0);
+        let importance = reports.iter().find_map(|report| report.importance.as_ref());
+        let importance = importance.map(|columns| {
+            let of = |name: &String| {
+                let of_name = |report: &Self| {
+                    report
+                        .importance
+                        .as_ref()
+                        .and_then(|all| all.get(name).copied())
+                };
+                mean(&of_name).unwrap_or(0.0)
+            };
+            columns
+                .keys()
+                .map(|name| (name.clone(), of(name)))
+                .collect()
+        });
+        Some(Self {
+            splits: reports.len() as u32,
+            rmse: mean(&|report| report.rmse),
+            accuracy: mean(&|report| report.accuracy),
+            reward: mean(&|report| report.reward),
+            leaves: mean(&|report| report.leaves),
+            out_of_bag_error: mean(&|report| report.out_of_bag_error),
+            wall_seconds: always(&|report| report.wall_seconds),
+            cpu_seconds: always(&|report| report.cpu_seconds),
+            fit_seconds: always(&|report| report.fit_seconds),
+            fit_cpu_seconds: always(&|report| report.fit_cpu_seconds),
+            predict_seconds: mean(&|report| report.predict_seconds),
+            work: always(&|report| report.work),
+            stopped: reports.iter().any(|report| report.stopped),
+            importance,
+            ..first.clone()
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! Fits that are stopped.
+
+use std::time::{Duration, Instant};
+
+use super::whole::friedman;
+use crate::learner::{Allowance, Dataset, FitOutcome, Params, Resource, Stop, fit_until};
+
+fn params(threads: usize) -> Params {
+    Params {
+        trees: 200,
+        mtry: Some(5),
+        threads,
+        ..Params::default()
+    }
+}
+
+fn rows(data: &Dataset) -> Vec<u32> {
+    (0..data.rows() as u32).collect()
+}
+
+fn limited(data: &Dataset, params: &Params, resource: Resource, amount: f64) -> FitOutcome {
+    let allowance = Allowance { resource, amount };
+    fit_until(data, &rows(data), params, &Stop::new(), Some(allowance)).unwrap()
+}
+
+#[test]
+fn work_is_counted_alike_for_any_number_of_threads_and_decides_exactly() {
+    let data = friedman(300, 1);
+    let FitOutcome::Done { consumed, .. } = limited(&data, &params(1), Resource::Work, 1e15) else {
+        panic!("plenty of work");
+    };
+    let work = consumed.work as f64;
+    for threads in [1, 2, 3] {
+        match limited(&data, &params(threads), Resource::Work, work) {
+            FitOutcome::Done { consumed, .. } => assert_eq!(consumed.work as f64, work),
+            FitOutcome::Stopped { .. } => panic!("what it takes is enough"),
+        }
+        let less = limited(&data, &params(threads), Resource::Work, work - 1.0);
+        assert!(matches!(less, FitOutcome::Stopped { .. }));
+    }
+}
+
+#[test]
+fn fits_stopped_at_any_amount_of_work_give_no_forest_and_say_what_they_used() {
+    let data = friedman(200, 2);
+    let FitOutcome::Done { consumed, .. } = limited(&data, &params(1), Resource::Work, 1e15) else {
+        panic!("plenty of work");
+    };
+    for step in 0..60_u32 {
+        let amount = consumed.work as f64 * f64::from(step) / 60.0;
+        for threads in [1, 2] {
+            match limited(&data, &params(threads), Resource::Work, amount) {
+                FitOutcome::Stopped { consumed } => {
+                    assert!(consumed.of(Resource::Work) > amount);
+                }
+                FitOutcome::Done { .. } => panic!("{amount} is too little"),
+            }
+        }
+    }
+}
+
+#[test]
+fn limits_on_time_stop_a_long_fit_soon() {
+    let data = friedman(2000, 3);
+    let long = Params {
+        trees: 100_000,
+        ..params(2)
+    };
+    for resource in [Resource::Wall, Resource::Cpu] {
+        let started = Instant::now();
+        match limited(&data, &long, resource, 0.05) {
+            FitOutcome::Stopped { consumed } => {
+                let used = consumed.of(resource);
+                // A loaded machine may keep us off the processor for long; the CPU clock then stands still.
+                let most = if resource == Resource::Cpu { 0.1 } else { 5.0 };
+                assert!((0.05..most).contains(&used), "{resource:?}: {used}");
+            }
+            FitOutcome::Done { .. } => panic!("100,000 trees take longer"),
+        }
+        assert!(started.elapsed() < Duration::from_secs(30));
+    }
+}
+
+#[test]
+fn raising_the_flag_from_another_thread_stops_a_fit_and_frees_it() {
+    let data = friedman(1000, 4);
+    let long = Params {
+        trees: 1_000_000,
+        ..params(2)
+    };
+    let before = resident_kib();
+    for delay in [0, 1, 3, 7, 15, 30, 60, 90] {
+        let stop = Stop::new();
+        let outcome = std::thread::scope(|scope| {
+            let fit = scope.spawn(|| fit_until(&data, &rows(&data), &long, &stop, None).unwrap());
+            std::thread::sleep(Duration::from_millis(delay));
+            stop.raise();
+            fit.join().unwrap()
+        });
+        assert!(matches!(outcome, FitOutcome::Stopped { .. }));
+    }
+    // Eight stopped fits of thousands of trees each would hold far more if they were kept.
+    let grown = resident_kib().saturating_sub(before);
+    assert!(grown < 200 * 1024, "{grown} KiB more than before");
+}
+
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}

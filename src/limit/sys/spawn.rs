@@ -1,0 +1,316 @@
+//! The few lines that run between `clone3` and `execve`, and what they need.
+
+use std::ffi::{CString, c_char, c_int};
+use std::io;
+use std::mem::{self, MaybeUninit};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering};
+use std::time::Duration;
+
+use super::super::clock::Instant;
+use super::{errno, wait4};
+
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+/// What a child says on the shared page once everything before `execve` has worked.
+const ABOUT_TO_EXEC: u32 = u32::MAX;
+
+/// A page shared between the supervisor and the child it is about to start: how far the child got, why it went no
+/// further, and the moment of its `execve`.
+///
+/// Cheaper than the usual close-on-exec pipe, and `CLONE_VFORK` makes it race-free: the parent goes on only when the
+/// child has called `execve` or is gone.
+#[derive(Debug)]
+pub(in crate::limit) struct Page(*mut Note);
+
+#[repr(C)]
+struct Note {
+    step: AtomicU32,
+    errno: AtomicI32,
+    seconds: AtomicI64,
+    nanos: AtomicI64,
+}
+
+// SAFETY: the page is plain atomics in a mapping that lives as long as `Page`.
+unsafe impl Send for Page {}
+
+impl Page {
+    pub(in crate::limit) fn new() -> io::Result<Self> {
+        // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory of ours.
+        let address = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                size_of::<Note>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self(address.cast()))
+    }
+
+    fn note(&self) -> &Note {
+        // SAFETY: the mapping is page-aligned, zeroed, large enough, lives until drop and holds only atomics.
+        unsafe { &*self.0 }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: exactly the mapping made in `new`; no reference to it outlives `self`.
+        unsafe { libc::munmap(self.0.cast(), size_of::<Note>()) };
+    }
+}
+
+/// Where a child stopped before it became the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(in crate::limit) enum Step {
+    Descriptors = 1,
+    Directory = 2,
+    Cpus = 3,
+    Session = 4,
+    Exec = 5,
+}
+
+impl Step {
+    fn of(number: u32) -> Self {
+        match number {
+            1 => Self::Descriptors,
+            2 => Self::Directory,
+            3 => Self::Cpus,
+            4 => Self::Session,
+            _ => Self::Exec,
+        }
+    }
+}
+
+/// Everything a child needs, allocated before it exists: between `clone3` and `execve` nothing may allocate.
+#[derive(Debug)]
+pub(in crate::limit) struct Plan {
+    candidates: Vec<CString>,
+    arguments: Vec<*const c_char>,
+    environment: Vec<*const c_char>,
+    /// `/bin/sh FILE ARGS...` for a file without a known format, as `execvp` does; slot 1 is filled in the child.
+    shell: Vec<*const c_char>,
+    descriptors: [RawFd; 3],
+    directory: Option<CString>,
+    cpus: Option<Vec<usize>>,
+    timer_slack: u64,
+    parent: i32,
+    // The pointers above point into these.
+    _owned: (Vec<CString>, Vec<CString>),
+}
+
+/// The parts of a [`Plan`], before they are turned into what the kernel wants.
+#[derive(Debug)]
+pub(in crate::limit) struct PlanParts {
+    pub candidates: Vec<CString>,
+    pub arguments: Vec<CString>,
+    pub environment: Vec<CString>,
+    pub descriptors: [RawFd; 3],
+    pub directory: Option<CString>,
+    pub cpus: Option<Vec<usize>>,
+    pub timer_slack: u64,
+}
+
+impl Plan {
+    /// The descriptors must stay open until the plan has been used.
+    pub(in crate::limit) fn new(parts: PlanParts) -> Self {
+        let pointers = |texts: &[CString]| {
+            texts
+                .iter()
+                .map(|text| text.as_ptr())
+                .chain([ptr::null()])
+                .collect::<Vec<_>>()
+        };
+        let arguments = pointers(&parts.arguments);
+        let environment = pointers(&parts.environment);
+        let mut shell = vec![c"/bin/sh".as_ptr(), ptr::null()];
+        shell.extend(arguments.iter().skip(1));
+        Self {
+            candidates: parts.candidates,
+            arguments,
+            environment,
+            shell,
+            descriptors: parts.descriptors,
+            directory: parts.directory,
+            cpus: parts.cpus,
+            timer_slack: parts.timer_slack,
+            parent: rustix::process::getpid().as_raw_nonzero().get(),
+            _owned: (parts.arguments, parts.environment),
+        }
+    }
+}
+
+/// A child that has become its command, or died trying.
+#[derive(Debug)]
+pub(in crate::limit) struct Spawned {
+    pub pid: i32,
+    pub pidfd: OwnedFd,
+    /// The moment of `execve`; absent if the child was killed before it got there.
+    pub exec: Option<Instant>,
+}
+
+/// Why there is no child.
+#[derive(Debug)]
+pub(in crate::limit) enum SpawnFailure {
+    /// The kernel refused to make one.
+    Clone(i32),
+    /// It failed on its way to the command; it has been reaped.
+    Child(Step, i32),
+}
+
+/// Starts a child, born in `group`, and returns when it has called `execve`, failed to, or died.
+pub(in crate::limit) fn spawn(
+    plan: &mut Plan,
+    group: Option<BorrowedFd<'_>>,
+    page: &Page,
+) -> Result<Spawned, SpawnFailure> {
+    let note = page.note();
+    note.step.store(0, Ordering::Relaxed);
+    note.errno.store(0, Ordering::Relaxed);
+    let mut pidfd: c_int = -1;
+    // SAFETY: all-zero is a valid clone_args: no flags, no stack (the child runs on its copy of ours).
+    let mut args: libc::clone_args = unsafe { mem::zeroed() };
+    args.flags = (libc::CLONE_PIDFD | libc::CLONE_VFORK) as u64;
+    args.pidfd = ptr::from_mut(&mut pidfd) as u64;
+    args.exit_signal = libc::SIGCHLD as u64;
+    if let Some(group) = group {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = group.as_raw_fd() as u64;
+    }
+    // SAFETY: without CLONE_VM this is a fork: the child has its own copy of our memory and runs only `become_command`,
+    // which makes raw system calls on data prepared above and never returns.
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            ptr::from_mut(&mut args),
+            size_of::<libc::clone_args>(),
+        )
+    };
+    if pid == 0 {
+        // SAFETY: we are the child of the clone3 above.
+        unsafe { become_command(plan, note) }
+    }
+    if pid < 0 {
+        return Err(SpawnFailure::Clone(errno()));
+    }
+    let pid = pid as i32;
+    // SAFETY: the kernel stored a new descriptor that nobody else owns.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+    let failed = note.errno.load(Ordering::Acquire);
+    if failed != 0 {
+        let _ = wait4(pid, 0);
+        return Err(SpawnFailure::Child(
+            Step::of(note.step.load(Ordering::Relaxed)),
+            failed,
+        ));
+    }
+    let exec = (note.step.load(Ordering::Acquire) == ABOUT_TO_EXEC).then(|| {
+        let seconds = note.seconds.load(Ordering::Relaxed) as u64;
+        let nanos = note.nanos.load(Ordering::Relaxed) as u32;
+        Instant::at(Duration::new(seconds, nanos))
+    });
+    Ok(Spawned { pid, pidfd, exec })
+}
+
+/// Runs in the child: its own session, default signals, the right descriptors, then the command.
+///
+/// # Safety
+/// Only in a freshly forked child; makes no allocation and takes no lock.
+unsafe fn become_command(plan: &mut Plan, note: &Note) -> ! {
+    let fail = |step: Step| -> ! {
+        note.step.store(step as u32, Ordering::Relaxed);
+        note.errno.store(errno().max(1), Ordering::Release);
+        // SAFETY: leaves at once, without running anything of the parent's.
+        unsafe { libc::_exit(127) }
+    };
+    // SAFETY: plain system calls on our own, single-threaded process; all pointers come from the plan, which outlives
+    // this function, and every array of pointers ends with null.
+    unsafe {
+        // Dies with the supervisor, should that be killed before it can end the whole tree.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
+        if libc::getppid() != plan.parent {
+            libc::_exit(127);
+        }
+        if libc::setsid() < 0 {
+            fail(Step::Session);
+        }
+        for (target, source) in (0..).zip(&plan.descriptors) {
+            if *source != target && libc::dup2(*source, target) < 0 {
+                fail(Step::Descriptors);
+            }
+        }
+        libc::syscall(libc::SYS_close_range, 3 as c_int, c_int::MAX, 0 as c_int);
+        if let Some(directory) = &plan.directory
+            && libc::chdir(directory.as_ptr()) < 0
+        {
+            fail(Step::Directory);
+        }
+        if let Some(cpus) = &plan.cpus {
+            let mut set: libc::cpu_set_t = mem::zeroed();
+            for &cpu in cpus {
+                libc::CPU_SET(cpu, &mut set);
+            }
+            if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) < 0 {
+                fail(Step::Cpus);
+            }
+        }
+        libc::prctl(libc::PR_SET_TIMERSLACK, plan.timer_slack);
+        let mut empty = MaybeUninit::uninit();
+        libc::sigemptyset(empty.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, empty.as_ptr(), ptr::null_mut());
+        let mut now: libc::timespec = mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now);
+        note.seconds.store(now.tv_sec, Ordering::Relaxed);
+        note.nanos.store(now.tv_nsec, Ordering::Relaxed);
+        note.step.store(ABOUT_TO_EXEC, Ordering::Release);
+        exec(plan);
+        fail(Step::Exec)
+    }
+}
+
+/// Tries every candidate as `execvp` does; returns only if none could be executed, with the telling errno set.
+///
+/// # Safety
+/// As for [`become_command`].
+unsafe fn exec(plan: &mut Plan) {
+    let mut refused = false;
+    for candidate in &plan.candidates {
+        // SAFETY: the plan's pointers are valid and null-terminated arrays.
+        unsafe {
+            libc::execve(
+                candidate.as_ptr(),
+                plan.arguments.as_ptr(),
+                plan.environment.as_ptr(),
+            );
+        }
+        match errno() {
+            libc::ENOEXEC => {
+                plan.shell[1] = candidate.as_ptr();
+                // SAFETY: as above.
+                unsafe {
+                    libc::execve(
+                        plan.shell[0],
+                        plan.shell.as_ptr(),
+                        plan.environment.as_ptr(),
+                    );
+                }
+                return;
+            }
+            libc::EACCES => refused = true,
+            libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {}
+            _ => return,
+        }
+    }
+    // A file that may not be executed says more than the absence of the others.
+    if refused {
+        // SAFETY: errno is this thread's own.
+        unsafe { *libc::__errno_location() = libc::EACCES };
+    }
+}

@@ -1,0 +1,40 @@
+//! Why a scenario cannot be studied.
+
+use crate::target::TargetError;
+
+/// Why a scenario cannot be studied.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum StudyError {
+    /// Gains are known of targets in virtual time only.
+    #[error(
+        "the target is `{target}`, but a study needs known gains: a `synthetic` or `recorded` one"
+    )]
+    NotVirtual {
+        /// What the scenario calls it.
+        target: &'static str,
+    },
+    /// The best pair must be known before the first round.
+    #[error("limits are to be calibrated, but a study compares policies on the same limits")]
+    Calibrated,
+    /// All instances are kept back.
+    #[error("every instance is kept back for the test")]
+    NothingToTrainOn,
+    /// The target itself cannot be had.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+}
+
+impl StudyError {
+    /// What the user can change to get past this.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotVirtual { .. } => Some(
+                "`captime record` measures every arm and writes a matrix that `recorded` replays"
+                    .into(),
+            ),
+            Self::Calibrated => Some("write them down, like `grid: [1s, 10s, 100s]`".into()),
+            Self::NothingToTrainOn => Some("list fewer instances under `test`".into()),
+            Self::Target(error) => error.hint(),
+        }
+    }
+}

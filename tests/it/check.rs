@@ -1,0 +1,168 @@
+//! `captime check`: a scenario shown, or its mistakes.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use assert_cmd::Command;
+
+fn captime(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_captime"));
+    command.current_dir(folder).env("NO_COLOR", "1");
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+const FOREST: &str = "target:
+  forest: {data: data.csv, predict: y, drop: [id]}
+arms:
+  grid:
+    trees: {from: 100, to: 700, step: 100}
+    mtry: {from: 20, to: 30, step: 2}
+    min_node_size: [3, 5, 7, 9]
+    sample_fraction: [0.55, 0.632, 0.75, 0.8]
+limits: {of: cpu, cpu: 60s, calibrate: {points: 10, arms: 60}}
+budget: {wall: 100s}
+";
+
+fn forest_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let columns: Vec<String> = (1..=80).map(|k| format!("x{k}")).collect();
+    let data = format!("id,{},y\n", columns.join(","));
+    std::fs::write(folder.path().join("data.csv"), data).unwrap();
+    std::fs::write(folder.path().join("arms.yaml"), FOREST).unwrap();
+    folder
+}
+
+#[test]
+fn a_forest_scenario_is_shown_with_its_672_arms() {
+    let folder = forest_folder();
+    let done = captime(folder.path())
+        .args(["check", "arms.yaml"])
+        .assert()
+        .code(0);
+    assert!(done.get_output().stderr.is_empty());
+    insta::assert_snapshot!(text(&done.get_output().stdout));
+}
+
+#[test]
+fn a_command_scenario_is_shown_with_three_command_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = r#"
+target:
+  command: [sh, -c, "echo \"$0\" $1", "it's {mode}", "{instance}", "{params}"]
+  instances: [a.txt, b c.txt]
+  test: [d]
+  reward: {stdout: 'score=([0-9.]+)', worst: 10, best: 0}
+  env: {SEED: "{seed}"}
+  stdin: {file: "{instance}"}
+arms:
+  grid: {mode: [fast, "so so", slow], level: {from: 1, to: 9, step: 1}, deep: [true, false]}
+  except: {mode: fast, deep: true}
+limits: {of: cpu, from: 0.1s, to: 10s, points: 5, scale: log, wall: 20s, memory: 512MiB, grace: 1s}
+price: {cost: x / 10, penalty: x / 10 if x <= 0.5 else 10 * x}
+policy: {rcucb: {alpha: 2}}
+budget: {rounds: 1000, consumption: 2h}
+slots: 2
+pin: never
+"#;
+    std::fs::write(folder.path().join("s.yaml"), scenario).unwrap();
+    let done = captime(folder.path())
+        .args(["check", "s.yaml"])
+        .assert()
+        .code(0);
+    assert_eq!(text(&done.get_output().stderr), "");
+    insta::assert_snapshot!(text(&done.get_output().stdout));
+}
+
+#[test]
+fn an_external_scenario_is_shown_with_the_pulls_that_ask_would_give() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = "target: external\narms: {list: [{name: one, p: 1}, {name: two, q: x}]}\nlimits: {max: 10s, grid: 20}\n";
+    std::fs::write(folder.path().join("s.yaml"), scenario).unwrap();
+    let done = captime(folder.path())
+        .args(["check", "s.yaml"])
+        .assert()
+        .code(0);
+    insta::assert_snapshot!(text(&done.get_output().stdout));
+}
+
+#[test]
+fn virtual_targets_and_zoomed_limits_are_shown_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("runs.csv", "instance,a,b\ni1,1,2\ni2,3,400\n");
+    write(
+        "synthetic.yaml",
+        "target: {synthetic: {problem: indep}}\npolicy: [rcucb, uniform]\n",
+    );
+    write(
+        "recorded.yaml",
+        "target: {recorded: {consumption: runs.csv, cutoff: 10s}}\nlimits: {max: 10s}\npolicy: z-rcucb\n",
+    );
+    let mut shown = String::new();
+    for name in ["synthetic.yaml", "recorded.yaml"] {
+        let done = captime(folder.path())
+            .args(["check", name])
+            .assert()
+            .code(0);
+        shown += &text(&done.get_output().stdout);
+        shown.push_str("\n----\n");
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn mistakes_go_to_stderr_with_exit_2_and_warnings_do_not_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(
+        folder.path().join("bad.yaml"),
+        "target: external\nlimts: 5\nseed: x\n",
+    )
+    .unwrap();
+    let bad = captime(folder.path())
+        .args(["check", "bad.yaml"])
+        .assert()
+        .code(2);
+    assert!(bad.get_output().stdout.is_empty());
+    let shown = text(&bad.get_output().stderr);
+    assert!(
+        shown.contains("did you mean `limits`?") && shown.contains("bad.yaml:3:7"),
+        "{shown}"
+    );
+    assert!(!shown.contains('\u{1b}'), "no colours outside a terminal");
+    let missing = captime(folder.path())
+        .args(["check", "nowhere.yaml"])
+        .assert()
+        .code(2);
+    assert!(text(&missing.get_output().stderr).contains("nowhere.yaml"));
+    let warned = "target: external\narms: {grid: {a: [1, 2]}}\nlimits: {max: 5s, grid: 10}\nprice: {cost: 3 * x}\n";
+    std::fs::write(folder.path().join("warned.yaml"), warned).unwrap();
+    let done = captime(folder.path())
+        .args(["check", "warned.yaml"])
+        .assert()
+        .code(0);
+    assert!(text(&done.get_output().stderr).contains("warning: the cost reaches 3"));
+}
+
+/// Figures: 50 ms for 672 arms, 2 s for a million. A loaded machine gets ten times that.
+#[test]
+fn a_check_is_quick() {
+    let folder = forest_folder();
+    let million = "target: external\narms:\n  grid:\n    a: {from: 1, to: 100, step: 1}\n    b: {from: 1, to: 100, step: 1}\n    c: {from: 1, to: 100, step: 1}\n  except: {a: 7, b: {to: 50}}\nlimits: {max: 5s, grid: 10}\n";
+    std::fs::write(folder.path().join("million.yaml"), million).unwrap();
+    for (name, most) in [("arms.yaml", 500), ("million.yaml", 20_000)] {
+        let start = Instant::now();
+        captime(folder.path())
+            .args(["check", name])
+            .assert()
+            .code(0);
+        assert!(
+            start.elapsed() < Duration::from_millis(most),
+            "{name}: {:?}",
+            start.elapsed()
+        );
+    }
+}

@@ -1,0 +1,424 @@
+//! What a night can bring: kills, signals, full disks, damaged journals, hostile targets.
+
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::scene::{Scene, alive, decisions_follow, expect, nothing_is_left, send, skipped, story};
+
+/// Two slots of pulls that take some milliseconds; the marker is in their command lines.
+fn sleeping(marker: &str, rounds: u64) -> String {
+    format!(
+        "
+name: night
+target:
+  command: [sh, -c, ': {marker}; sleep 0.0{{a}}; echo score=0.{{a}}{{b}}']
+  reward: {{stdout: 'score=([0-9.]+)'}}
+arms: {{grid: {{a: [1, 2, 3], b: [1, 5, 9]}}}}
+limits: {{of: wall, grid: [5s, 20s]}}
+price: {{cost: x, penalty: 10 * x}}
+policy: rcucb
+budget: {{rounds: {rounds}}}
+slots: 2
+seed: 5
+"
+    )
+}
+
+/// Pulls that never end by themselves.
+fn endless(marker: &str) -> String {
+    sleeping(marker, 50)
+        .replace("sleep 0.0{a}", "sleep 1000{a}")
+        .replace("[5s, 20s]", "[500s, 2000s]")
+}
+
+#[test]
+fn killed_twenty_times_at_random_it_loses_and_doubles_nothing() {
+    let marker = format!("killed-{}", std::process::id());
+    let scene = Scene::new(&sleeping(&marker, 120));
+    let folder = scene.run_folder("night");
+    let mut luck = u64::from(std::process::id()) | 1;
+    let mut kept = vec![];
+    let mut kills = 0;
+    while kills < 20 {
+        luck = luck
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let mut child = scene.start(&["--quiet"]);
+        std::thread::sleep(Duration::from_millis(5 + (luck >> 33) % 150));
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+        nothing_is_left(&marker);
+        if scene.journal("night").exists()
+            && fs::metadata(scene.journal("night")).unwrap().len() > 0
+        {
+            let (_, outcomes) = story(&folder);
+            assert!(outcomes.len() >= kept.len());
+            assert_eq!(
+                &outcomes[..kept.len()],
+                &kept[..],
+                "what was finished stays"
+            );
+            kept = outcomes;
+        }
+    }
+    assert!(kills >= 3, "it was over after {kills} kills");
+    scene.run(0, &["--quiet"]);
+    nothing_is_left(&marker);
+    let (pulls, outcomes) = story(&folder);
+    assert_eq!(&outcomes[..kept.len()], &kept[..]);
+    assert_eq!(pulls.len(), 120);
+    let mut rounds: Vec<u64> = outcomes.iter().map(|outcome| outcome.outcome).collect();
+    rounds.sort_unstable();
+    assert_eq!(
+        rounds,
+        (1..=120).collect::<Vec<_>>(),
+        "every round ended once"
+    );
+    decisions_follow(&folder);
+}
+
+#[test]
+fn signals_stop_a_run_in_good_order_and_it_goes_on() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let marker = format!("signalled-{signal}-{}", std::process::id());
+        let scene = Scene::new(&endless(&marker));
+        let child = scene.start(&[]);
+        wait_until_alive(&marker);
+        send(&child, signal);
+        let (summary, progress) = expect(&child.wait_with_output().unwrap(), 130);
+        assert!(
+            summary.contains("interrupted") && summary.contains("captime run s.yaml"),
+            "{summary}"
+        );
+        assert!(progress.contains("stopping what runs"), "{progress}");
+        assert!(alive(&marker).is_empty(), "all is over when it says so");
+        let text = fs::read_to_string(scene.journal("night")).unwrap();
+        assert!(
+            text.lines()
+                .last()
+                .unwrap()
+                .starts_with("{\"end\":\"interrupted\""),
+            "{text}"
+        );
+        // The same pulls run again under the same rounds, and the run ends.
+        scene.write("s.yaml", &endless(&marker));
+        let (pulls, outcomes) = story(&scene.run_folder("night"));
+        assert_eq!((pulls.len(), outcomes.len()), (2, 0));
+        let again = scene.start(&["--quiet"]);
+        wait_until_alive(&marker);
+        assert_eq!(story(&scene.run_folder("night")).0, pulls);
+        send(&again, signal);
+        expect(&again.wait_with_output().unwrap(), 130);
+        nothing_is_left(&marker);
+    }
+}
+
+fn wait_until_alive(marker: &str) {
+    let since = Instant::now();
+    while alive(marker).len() < 2 {
+        assert!(
+            since.elapsed() < Duration::from_secs(30),
+            "nothing was started"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_second_signal_leaves_at_once_and_nothing_stays_alive() {
+    let marker = format!("twice-{}", std::process::id());
+    // Targets that do not care about SIGTERM, with a grace period: the first signal alone takes long.
+    let scenario = endless(&marker)
+        .replace(
+            &format!("': {marker}; "),
+            &format!("'trap \"\" TERM; : {marker}; "),
+        )
+        .replace("limits: {", "limits: {grace: 30s, ");
+    let scene = Scene::new(&scenario);
+    let mut child = scene.start(&["--quiet"]);
+    wait_until_alive(&marker);
+    send(&child, Signal::SIGINT);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(
+        child.try_wait().unwrap().is_none(),
+        "the first waits for the targets"
+    );
+    send(&child, Signal::SIGINT);
+    let since = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert!(since.elapsed() < Duration::from_secs(5));
+    expect(&output, 130);
+    nothing_is_left(&marker);
+}
+
+#[test]
+fn under_nohup_a_hangup_is_ignored() {
+    let marker = format!("nohup-{}", std::process::id());
+    let scene = Scene::new(&sleeping(&marker, 40));
+    let mut child = Command::new("sh")
+        .args([
+            "-c",
+            "trap '' HUP; exec \"$0\" run s.yaml --quiet",
+            env!("CARGO_BIN_EXE_captime"),
+        ])
+        .current_dir(scene.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    scene.wait_for_outcomes("night", 2);
+    send(&child, Signal::SIGHUP);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_run_quietly_and_it_goes_on() {
+    let marker = format!("pipe-{}", std::process::id());
+    let scene = Scene::new(&sleeping(&marker, 400));
+    let mut child = scene.start(&["--format", "json"]);
+    let mut events = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    events.read_line(&mut first).unwrap();
+    assert!(first.contains("launched"), "{first}");
+    drop(events);
+    let status = child.wait().unwrap();
+    let mut complaints = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut complaints)
+        .unwrap();
+    assert!(
+        matches!(status.code(), Some(0 | 130)),
+        "{status}: {complaints}"
+    );
+    assert!(!complaints.contains("panicked"), "{complaints}");
+    nothing_is_left(&marker);
+    decisions_follow(&scene.run_folder("night"));
+}
+
+#[test]
+fn two_captimes_on_one_run_are_one_too_many() {
+    let marker = format!("two-{}", std::process::id());
+    let scene = Scene::new(&endless(&marker));
+    let child = scene.start(&["--quiet"]);
+    wait_until_alive(&marker);
+    let (_, refused) = scene.run(2, &[]);
+    assert!(
+        refused.contains("another captime") && refused.contains(&format!("process {}", child.id())),
+        "{refused}"
+    );
+    send(&child, Signal::SIGINT);
+    child.wait_with_output().unwrap();
+}
+
+#[test]
+fn a_torn_journal_is_cut_a_damaged_one_refused() {
+    let marker = format!("torn-{}", std::process::id());
+    let scene = Scene::new(&sleeping(&marker, 12));
+    scene.run(0, &["--quiet"]);
+    let path = scene.journal("night");
+    let whole = fs::read(&path).unwrap();
+    let lines: Vec<&[u8]> = whole.split_inclusive(|&byte| byte == b'\n').collect();
+    // Torn in the middle of the last outcome.
+    let outcome = lines
+        .iter()
+        .rposition(|line| line.starts_with(b"{\"outcome\""))
+        .unwrap();
+    let torn = [lines[..outcome].concat(), lines[outcome][..30].to_vec()].concat();
+    fs::write(&path, &torn).unwrap();
+    let (_, warning) = scene.run(0, &["--quiet"]);
+    assert!(warning.contains("torn and has been cut"), "{warning}");
+    assert_eq!(story(&scene.run_folder("night")).1.len(), 12);
+    decisions_follow(&scene.run_folder("night"));
+    // One flipped bit in the middle.
+    let mut flipped = whole.clone();
+    let place: usize = lines[..6].iter().map(|line| line.len()).sum::<usize>() + 10;
+    flipped[place] ^= 1;
+    fs::write(&path, &flipped).unwrap();
+    for args in [
+        &["run", "s.yaml"][..],
+        &["best", "night"],
+        &["export", "night", "--format", "csv"],
+    ] {
+        let (_, error) = expect(&scene.captime(args), 1);
+        assert!(error.contains("damaged: line 7"), "{error}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), flipped, "left as it is");
+    // Of a newer version.
+    let newer = String::from_utf8(whole)
+        .unwrap()
+        .replacen("{\"journal\":1", "{\"journal\":9", 1);
+    fs::write(&path, newer).unwrap();
+    let (_, error) = scene.run(1, &[]);
+    assert!(error.contains("journal version 9"), "{error}");
+    // Gone: the run starts anew; readers say what is missing.
+    fs::remove_file(&path).unwrap();
+    let (_, error) = expect(&scene.captime(&["best", "runs/night"]), 2);
+    assert!(error.contains("no run `runs/night`"), "{error}");
+    scene.run(0, &["--quiet"]);
+    assert_eq!(story(&scene.run_folder("night")).1.len(), 12);
+}
+
+/// Runs a shell script where `disk` is a small file system of its own; none if this user may not make one.
+fn on_a_small_disk(scene: &Scene, options: &str, script: &str) -> Option<(i32, String)> {
+    let whole =
+        format!("mkdir disk && mount -t tmpfs -o {options} none disk && cd disk && {script}");
+    let output = Command::new("unshare")
+        .args(["-rm", "sh", "-c", &whole])
+        .env("CAPTIME", env!("CARGO_BIN_EXE_captime"))
+        .current_dir(scene.path())
+        .output();
+    let output = match output {
+        Ok(output) if !String::from_utf8_lossy(&output.stderr).contains("unshare:") => output,
+        other => {
+            assert!(
+                std::env::var_os("CAPTIME_REQUIRE_PROGRAMS").is_none(),
+                "unshare does not work: {other:?}"
+            );
+            skipped("this user may not mount a small file system");
+            return None;
+        }
+    };
+    let text = [output.stdout, output.stderr].concat();
+    Some((
+        output.status.code().unwrap_or(-1),
+        String::from_utf8_lossy(&text).into_owned(),
+    ))
+}
+
+#[test]
+fn a_full_disk_stops_the_run_and_it_goes_on_when_there_is_room() {
+    let marker = format!("full-{}", std::process::id());
+    let scene = Scene::new(&sleeping(&marker, 100_000));
+    let script = "cp ../s.yaml . ; head -c 50000 /dev/zero > ballast; \"$CAPTIME\" run s.yaml --quiet; echo exit $?; \
+                  rm ballast; cp -r runs ../left; timeout -s INT 5 \"$CAPTIME\" run s.yaml --quiet; echo exit $?; \
+                  cp -r runs ../after";
+    let Some((_, text)) = on_a_small_disk(&scene, "size=80k", script) else {
+        return;
+    };
+    assert!(
+        text.contains("exit 1") && text.contains("the disk is full"),
+        "{text}"
+    );
+    assert!(!text.contains("panicked"), "{text}");
+    let (_, before) = story(&scene.path().join("left/night"));
+    let (_, after) = story(&scene.path().join("after/night"));
+    assert!(
+        !before.is_empty() && after.len() > before.len(),
+        "{} {}: {text}",
+        before.len(),
+        after.len()
+    );
+    assert_eq!(&after[..before.len()], &before[..]);
+    decisions_follow(&scene.path().join("after/night"));
+    nothing_is_left(&marker);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_to_is_said_so() {
+    let scene = Scene::new(&sleeping("readonly", 5));
+    let script = "cp ../s.yaml . ; mount -o remount,ro . ; \"$CAPTIME\" run s.yaml";
+    let Some((code, text)) = on_a_small_disk(&scene, "size=80k", script) else {
+        return;
+    };
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains("cannot write") && text.contains("a folder you may write to"),
+        "{text}"
+    );
+}
+
+#[test]
+fn hostile_targets_do_not_take_the_run_with_them() {
+    let marker = format!("hostile-{}", std::process::id());
+    for command in [
+        // Deletes where it runs.
+        "rm -rf \"$PWD\"; echo score=0.5",
+        // Fills its scratch folder and takes away its rights.
+        "head -c 3000000 /dev/zero > {scratch}/big; mkdir {scratch}/x; chmod 000 {scratch}/x; echo score=0.5",
+        // Writes to our folder.
+        "echo hello > ../runs/hostile/notes; mkdir -p ../runs/hostile/more; echo score=0.5",
+        // Leaves something running, and floods stdout.
+        "sleep 1005 & head -c 5000000 /dev/zero | tr '\\\\0' x; echo; echo score=0.5",
+    ] {
+        let scenario = format!(
+            "
+name: hostile
+target:
+  command: [sh, -c, \": {marker}; {}\"]
+  directory: work
+  reward: {{stdout: 'score=([0-9.]+)'}}
+arms: {{list: [{{name: one}}, {{name: two}}]}}
+limits: {{of: wall, grid: [20s]}}
+price: {{cost: x, penalty: 10 * x}}
+policy: uniform
+budget: {{rounds: 6}}
+slots: 2
+stop_on_first_failures: false
+",
+            command.replace('"', "\\\"")
+        );
+        let scene = Scene::new(&scenario);
+        fs::create_dir(scene.path().join("work")).unwrap();
+        let output = scene.captime(&["run", "s.yaml", "--quiet"]);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            matches!(output.status.code(), Some(0 | 3)),
+            "{command}: {text}"
+        );
+        assert_eq!(story(&scene.run_folder("hostile")).1.len(), 6, "{command}");
+        let scratch = scene.run_folder("hostile").join("scratch");
+        assert!(
+            !scratch.exists() || fs::read_dir(scratch).unwrap().count() == 0,
+            "{command}"
+        );
+        nothing_is_left(&marker);
+    }
+}
+
+#[test]
+fn a_line_written_into_our_journal_by_somebody_else_is_found_out() {
+    let marker = format!("foreign-{}", std::process::id());
+    let scene = Scene::new(&sleeping(&marker, 8));
+    scene.run(0, &["--quiet"]);
+    let mut file = OpenOptions::new()
+        .append(true)
+        .open(scene.journal("night"))
+        .unwrap();
+    writeln!(file, "hello").unwrap();
+    scene.write("s.yaml", &sleeping(&marker, 12));
+    let (_, warning) = scene.run(0, &["--quiet"]);
+    assert!(warning.contains("torn and has been cut"), "{warning}");
+    decisions_follow(&scene.run_folder("night"));
+}
+
+#[test]
+fn asleep_for_a_while_it_goes_on_where_it_was() {
+    let marker = format!("asleep-{}", std::process::id());
+    let scene = Scene::new(&sleeping(&marker, 60));
+    let child = scene.start(&["--quiet"]);
+    scene.wait_for_outcomes("night", 4);
+    // What a suspended machine does to us, seen from inside: nothing of ours runs, then all of it does.
+    send(&child, Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(1500));
+    send(&child, Signal::SIGCONT);
+    expect(&child.wait_with_output().unwrap(), 0);
+    let (_, outcomes) = story(&scene.run_folder("night"));
+    assert_eq!(outcomes.len(), 60);
+    assert!(
+        outcomes.iter().all(|outcome| outcome.reward.is_some()),
+        "nobody was cut off for it"
+    );
+    let times: Vec<f64> = outcomes.iter().map(|outcome| outcome.at.unwrap()).collect();
+    assert!(times.is_sorted());
+}

@@ -1,0 +1,358 @@
+//! `captime forest`.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+const HOUSES: &str = "datasets/ames_like.csv";
+const GROUND: &str = "datasets/ground_like.csv";
+
+fn forest(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_captime"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.arg("forest").args(args);
+    command
+}
+
+/// The report of a run that must succeed in silence.
+fn report(args: &[&str]) -> Value {
+    let assert = forest(args).args(["--format", "json"]).assert().code(0);
+    let output = assert.get_output();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    serde_json::from_slice(&output.stdout).expect("one JSON object")
+}
+
+/// What is said to a run that must be refused.
+fn refusal(args: &[&str]) -> String {
+    let assert = forest(args).assert().code(2);
+    let output = assert.get_output();
+    assert!(output.stdout.is_empty());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What does not depend on the clock.
+fn timeless(mut report: Value) -> Value {
+    let fields = report.as_object_mut().expect("an object");
+    fields.retain(|name, _| !name.ends_with("_seconds"));
+    report
+}
+
+const SMALL: [&str; 8] = [
+    "--trees",
+    "30",
+    "--mtry",
+    "20",
+    "--min-node-size",
+    "9",
+    "--sample-fraction",
+    "0.55",
+];
+
+#[test]
+fn houses_are_predicted_and_everything_is_told() {
+    let args = [&[HOUSES, "--predict", "Sale_Price"][..], &SMALL].concat();
+    let seen = report(&args);
+    for (name, expected) in [
+        ("task", Value::from("regression")),
+        ("rows", Value::from(2930)),
+        ("predictors", Value::from(80)),
+        ("stopped", Value::from(false)),
+    ] {
+        assert_eq!(seen[name], expected, "{name}");
+    }
+    let reward = seen["reward"].as_f64().expect("a reward");
+    assert!((0.94..0.98).contains(&reward), "{reward}");
+    assert!(seen["rmse"].as_f64().expect("an error") > 0.0);
+    assert!(seen["leaves"].as_f64().expect("leaves") > 100.0);
+    assert!(seen["work"].as_f64().expect("work") > 1e6);
+    let seconds = |name: &str| seen[name].as_f64().expect("seconds");
+    assert!(seconds("fit_seconds") > 0.0 && seconds("fit_seconds") < seconds("wall_seconds"));
+    assert!(seconds("cpu_seconds") > 0.0);
+}
+
+#[test]
+fn neither_threads_nor_instructions_change_the_result() {
+    let args = [&[HOUSES, "--predict", "Sale_Price", "--oob"][..], &SMALL].concat();
+    let run = |more: &[&str]| timeless(report(&[&args[..], more].concat()));
+    let expected = run(&[]);
+    assert_eq!(run(&["--threads", "2"]), expected);
+    assert_eq!(run(&["--simd", "portable"]), expected);
+    assert_ne!(run(&["--seed", "2"]), expected);
+}
+
+#[test]
+fn a_limit_on_work_stops_or_does_not_the_same_way_every_time() {
+    let args = [&[HOUSES, "--predict", "Sale_Price"][..], &SMALL].concat();
+    let run =
+        |limit: &str| report(&[&args[..], &["--resource", "work", "--limit", limit]].concat());
+    let free = report(&args);
+    let work = free["work"].as_f64().expect("work");
+    let enough = run(&work.to_string());
+    assert_eq!(
+        (&enough["stopped"], &enough["rmse"]),
+        (&Value::from(false), &free["rmse"])
+    );
+    let less = timeless(run(&(work - 1.0).to_string()));
+    assert_eq!(
+        (&less["stopped"], &less["reward"]),
+        (&Value::from(true), &Value::Null)
+    );
+    assert_eq!(timeless(run(&(work - 1.0).to_string())), less);
+}
+
+#[test]
+fn limits_on_time_end_a_fit_that_would_take_minutes() {
+    for resource in ["wall", "cpu"] {
+        let long = [
+            HOUSES,
+            "--predict",
+            "Sale_Price",
+            "--trees",
+            "200000",
+            "--mtry",
+            "80",
+        ];
+        let limit = ["--limit", "50ms", "--resource", resource];
+        let seen = report(&[&long[..], &limit].concat());
+        assert_eq!(seen["stopped"], true);
+        let name = if resource == "wall" {
+            "fit_seconds"
+        } else {
+            "fit_cpu_seconds"
+        };
+        let used = seen[name].as_f64().expect("seconds");
+        // Another process may have the processor when the time has come.
+        assert!((0.05..2.0).contains(&used), "{resource}: {used}");
+    }
+}
+
+#[test]
+fn classes_are_told_apart_by_every_engine_that_can() {
+    let args = [
+        GROUND,
+        "--predict",
+        "Cover",
+        "--drop",
+        "Plot",
+        "--trees",
+        "60",
+    ];
+    let ours = report(&args);
+    assert_eq!(ours["task"], "classification");
+    assert!(ours["accuracy"].as_f64().expect("a share") > 0.6);
+    assert_eq!(ours["accuracy"], ours["reward"]);
+    for engine in ["smartcore", "linfa"] {
+        let with_gaps = [&args[..], &["--engine", engine]].concat();
+        let said = refusal(&with_gaps);
+        assert!(
+            said.contains("cannot deal with missing numbers, and column `Acidity`"),
+            "{said}"
+        );
+        let whole = [&with_gaps[..], &["--drop", "Acidity,To_Water"]].concat();
+        let seen = report(&whole)["accuracy"].as_f64().expect("a share");
+        assert!(seen > 0.5, "{engine}: {seen}");
+    }
+    let said = refusal(&[HOUSES, "--predict", "Sale_Price", "--engine", "linfa"]);
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn given_test_rows_are_used_and_checked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| -> PathBuf {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path
+    };
+    let rows: String = (1..=879).fold(String::new(), |mut text, row| {
+        let _ = writeln!(text, "{row}");
+        text
+    });
+    let run = |path: &Path| {
+        let path = path.to_str().expect("a plain path");
+        let args = [
+            &[HOUSES, "--predict", "Sale_Price", "--test-rows", path][..],
+            &SMALL,
+        ]
+        .concat();
+        forest(&args)
+            .args(["--format", "json"])
+            .output()
+            .expect("it runs")
+    };
+    let good = run(&write("good", &rows));
+    assert_eq!(good.status.code(), Some(0), "{good:?}");
+    for (text, said) in [
+        ("1\n2931\n", "test row 2931 is not in the table"),
+        ("0\n", "test row 0 is not in the table"),
+        ("7\n7\n", "test row 7 stands twice"),
+        ("1\nx\n", "line 2: `x` is no row number"),
+        ("", "leaves one side empty"),
+    ] {
+        let bad = run(&write("bad", text));
+        assert_eq!(bad.status.code(), Some(2));
+        let stderr = String::from_utf8_lossy(&bad.stderr).into_owned();
+        assert!(stderr.contains(said), "{stderr}");
+    }
+}
+
+#[test]
+fn several_splits_give_means_and_importance_names_the_columns() {
+    let args = [
+        &[HOUSES, "--predict", "Sale_Price", "--splits", "2"][..],
+        &SMALL,
+    ]
+    .concat();
+    let both = report(&args);
+    let one = |seed: &str| {
+        let args = [
+            &[HOUSES, "--predict", "Sale_Price", "--seed", seed][..],
+            &SMALL,
+        ]
+        .concat();
+        report(&args)["rmse"].as_f64().expect("an error")
+    };
+    let mean = f64::midpoint(one("1"), one("2"));
+    assert!((both["rmse"].as_f64().expect("an error") - mean).abs() < 1e-6);
+    for kind in ["impurity", "permutation"] {
+        let seen = report(&[&args[..], &["--importance", kind]].concat());
+        let table = seen["importance"].as_object().expect("a table");
+        assert_eq!(table.len(), 80);
+    }
+}
+
+#[test]
+fn mistakes_are_explained() {
+    let mut said = String::new();
+    for args in [
+        &[HOUSES, "--predict", "Sale_Prise"][..],
+        &[HOUSES, "--predict", "Sale_Price", "--mtry", "81"],
+        &[HOUSES, "--predict", "Sale_Price", "--limit", "50"],
+        &[HOUSES, "--predict", "Sale_Price", "--limit", "0s"],
+        &[
+            HOUSES,
+            "--predict",
+            "Sale_Price",
+            "--limit",
+            "1s",
+            "--resource",
+            "work",
+        ],
+        &[HOUSES, "--predict", "Sale_Price", "--train", "1"],
+        &[HOUSES, "--predict", "Sale_Price", "--sample-fraction", "2"],
+        &[HOUSES, "--predict", "Sale_Price", "--levels", "Quality"],
+        &["datasets/no_such.csv", "--predict", "Sale_Price"],
+    ] {
+        let _ = writeln!(
+            said,
+            "$ captime forest {}\n{}",
+            args.join(" "),
+            refusal(args)
+        );
+    }
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn the_help_says_what_it_is_for() {
+    let assert = forest(&["--help"]).assert().code(0);
+    insta::assert_snapshot!(String::from_utf8_lossy(&assert.get_output().stdout));
+}
+
+#[test]
+fn limits_hold_for_engines_that_cannot_be_stopped() {
+    for resource in ["wall", "cpu"] {
+        let args = [HOUSES, "--predict", "Sale_Price", "--engine", "smartcore"];
+        let limit = [
+            "--trees",
+            "2000",
+            "--limit",
+            "300ms",
+            "--resource",
+            resource,
+        ];
+        let started = std::time::Instant::now();
+        let seen = report(&[&args[..], &limit].concat());
+        assert_eq!(
+            (&seen["stopped"], &seen["reward"]),
+            (&Value::from(true), &Value::Null)
+        );
+        let name = if resource == "wall" {
+            "fit_seconds"
+        } else {
+            "fit_cpu_seconds"
+        };
+        let used = seen[name].as_f64().expect("seconds");
+        assert!((0.29..5.0).contains(&used), "{resource}: {used}");
+        assert!(started.elapsed() < std::time::Duration::from_mins(1));
+    }
+    let said = refusal(&[
+        HOUSES,
+        "--predict",
+        "Sale_Price",
+        "--engine",
+        "smartcore",
+        "--limit",
+        "1e6",
+        "--resource",
+        "work",
+    ]);
+    assert!(
+        said.contains("engine `smartcore` does not count work"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_process_of_its_own_gives_the_same_result() {
+    let args = [
+        &[HOUSES, "--predict", "Sale_Price", "--splits", "2"][..],
+        &SMALL,
+    ]
+    .concat();
+    let apart = |more: &[&str]| report(&[&args[..], &["--isolation", "process"], more].concat());
+    assert_eq!(timeless(apart(&[])), timeless(report(&args)));
+    assert_eq!(
+        apart(&["--limit", "1000", "--resource", "work"])["stopped"],
+        true
+    );
+    assert_eq!(apart(&["--limit", "5ms"])["stopped"], true);
+    let said = refusal(&[&args[..], &["--isolation", "process", "--engine", "linfa"]].concat());
+    assert!(
+        said.starts_with("captime: engine `linfa` cannot do regression"),
+        "{said}"
+    );
+}
+
+/// Peak memory of the process, as the kernel counts it.
+#[test]
+fn a_fit_on_houses_needs_less_than_40_mb() {
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_captime"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args([
+            "forest",
+            HOUSES,
+            "--predict",
+            "Sale_Price",
+            "--trees",
+            "700",
+            "--mtry",
+            "30",
+        ])
+        .args(["--min-node-size", "3", "--sample-fraction", "0.8"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait().expect("a child of ours").is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find(|line| line.starts_with("VmHWM:"));
+        let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+        peak = peak.max(kib.unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    assert!((1_000..40_000).contains(&peak), "{peak} KiB");
+}

@@ -1,0 +1,388 @@
+//! `captime run` and the commands that read what it leaves.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use crate::scene::{Scene, decisions_follow, expect, story};
+
+/// Scores by arm and seed, in a few milliseconds.
+pub const SCRIPT: &str = "
+name: try
+target:
+  command: [sh, -c, 'echo seed {seed} >&2; echo score=0.{a}{b}']
+  reward: {stdout: 'score=([0-9.]+)'}
+arms: {grid: {a: [1, 5, 9], b: [1, 2]}}
+limits: {of: wall, grid: [5s, 10s]}
+price: {cost: x, penalty: 10 * x}
+policy: rcucb
+budget: {rounds: 30}
+slots: 2
+seed: 7
+";
+
+#[test]
+fn a_run_ends_with_a_summary_and_is_done_when_run_again() {
+    let scene = Scene::new(SCRIPT);
+    let (summary, _) = scene.run(0, &[]);
+    assert!(summary.contains("best      arm 6: a=9 b=2"), "{summary}");
+    assert!(summary.contains("captime exec --wall"), "{summary}");
+    assert!(summary.contains("runs/try/journal.jsonl"), "{summary}");
+    decisions_follow(&scene.run_folder("try"));
+    let before = std::fs::read(scene.journal("try")).unwrap();
+    let (again, _) = scene.run(0, &[]);
+    assert!(again.contains("best      arm 6"), "{again}");
+    assert_eq!(
+        std::fs::read(scene.journal("try")).unwrap(),
+        before,
+        "a finished run is left alone"
+    );
+    // A raised budget goes on; any other change is refused with what changed.
+    scene.write("s.yaml", &SCRIPT.replace("rounds: 30", "rounds: 40"));
+    scene.run(0, &[]);
+    assert_eq!(story(&scene.run_folder("try")).1.len(), 40);
+    decisions_follow(&scene.run_folder("try"));
+    scene.write("s.yaml", SCRIPT);
+    let (_, lowered) = scene.run(2, &[]);
+    assert!(lowered.contains("not lowered"), "{lowered}");
+    scene.write("s.yaml", &SCRIPT.replace("seed: 7", "seed: 8"));
+    let (_, changed) = scene.run(2, &[]);
+    assert!(
+        changed.contains("seed: 7 -> 8") && changed.contains("--fresh"),
+        "{changed}"
+    );
+    scene.run(0, &["--fresh", "--quiet"]);
+    assert!(scene.journal("try-2").exists());
+    let (best, _) = expect(&scene.captime(&["best", "try", "--format", "json"]), 0);
+    let best: Value = serde_json::from_str(&best).unwrap();
+    assert_eq!(best["rounds"], 30, "the newest");
+}
+
+#[test]
+fn what_a_run_leaves_can_be_read_in_many_ways() {
+    let scene = Scene::new(SCRIPT);
+    scene.run(0, &["--quiet"]);
+    let read = |args: &[&str]| expect(&scene.captime(args), 0).0;
+    let best = read(&["best", "runs/try"]);
+    assert!(
+        best.contains("arm 6: a=9 b=2") && best.contains("gain      0.9"),
+        "{best}"
+    );
+    let yaml = read(&["best", "try", "--format", "yaml"]);
+    assert!(yaml.contains("configuration:\n  a: 9\n  b: 2\n"), "{yaml}");
+    let first = read(&["explain", "try", "1"]);
+    assert!(
+        first.contains("round 1: arm 1 (a=1 b=1) up to 10 s"),
+        "{first}"
+    );
+    assert!(first.contains("the opening"), "{first}");
+    let last = read(&["explain", "try"]);
+    assert!(
+        last.contains("largest index") && last.contains("runner-up: arm"),
+        "{last}"
+    );
+    assert!(
+        last.contains("= mean ") && last.contains(" + width "),
+        "{last}"
+    );
+    let (_, none) = expect(&scene.captime(&["explain", "try", "99"]), 2);
+    assert!(none.contains("no round 99"), "{none}");
+    let csv = read(&["export", "try", "--format", "csv"]);
+    let mut lines = csv.lines();
+    assert_eq!(
+        lines.next().unwrap(),
+        "round,arm,configuration,limit,instance,seed,outcome,reward,consumption,gain,wall_seconds,cpu_seconds,exit_code,signal"
+    );
+    assert_eq!(lines.count(), 30);
+    let rows: Vec<Value> = read(&["export", "try", "--format", "jsonl"])
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(rows.len(), 30);
+    for (place, row) in rows.iter().enumerate() {
+        assert_eq!(row["round"], place + 1);
+        assert_eq!(
+            (&row["outcome"], &row["exit_code"]),
+            (&"rewarded".into(), &0.into())
+        );
+        let gain = row["reward"].as_f64().unwrap() - row["consumption"].as_f64().unwrap() / 10.0;
+        assert!((row["gain"].as_f64().unwrap() - gain).abs() < 1e-12);
+    }
+    let arff = read(&["export", "try", "--format", "aslib"]);
+    assert!(
+        arff.contains("@ATTRIBUTE runstatus {ok,") && arff.contains("none,1,arm1,"),
+        "{arff}"
+    );
+    let (_, unknown) = expect(&scene.captime(&["best", "tri"]), 2);
+    assert!(unknown.contains("did you mean `try`?"), "{unknown}");
+}
+
+#[test]
+fn completions_and_the_manual_name_every_command() {
+    let scene = Scene::new("");
+    for shell in ["bash", "zsh", "fish"] {
+        let (script, _) = expect(&scene.captime(&["completions", shell]), 0);
+        assert!(
+            script.contains("explain") && script.contains("export"),
+            "{shell}"
+        );
+    }
+    let (page, _) = expect(&scene.captime(&["man"]), 0);
+    for command in [
+        "run", "best", "explain", "export", "check", "ask", "study", "exec", "forest",
+    ] {
+        assert!(
+            page.contains(&format!(".SH CAPTIME {}", command.to_uppercase())),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn events_for_programs_are_json_lines() {
+    let scene = Scene::new(SCRIPT);
+    let (events, _) = scene.run(0, &["--format", "json"]);
+    let events: Vec<Value> = events
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let count = |kind: &str| events.iter().filter(|event| event["event"] == kind).count();
+    assert_eq!(
+        (count("launched"), count("outcome"), count("end")),
+        (30, 30, 1)
+    );
+    assert_eq!(events.last().unwrap()["best"]["configuration"]["a"], 9);
+}
+
+#[test]
+fn failures_are_data_with_their_reason_and_stderr() {
+    let scene = Scene::new(
+        &SCRIPT
+            .replace(
+                "echo score=0.{a}{b}",
+                "if [ {a} = 5 ]; then echo broken >&2; exit 3; fi; echo score=0.{a}{b}",
+            )
+            .replace("rounds: 30", "rounds: 20"),
+    );
+    let (summary, _) = scene.run(0, &[]);
+    assert!(summary.contains("exit code 3, which is not 0"), "{summary}");
+    assert!(summary.contains("its stderr ends: broken"), "{summary}");
+    let (_, outcomes) = story(&scene.run_folder("try"));
+    let failed: Vec<_> = outcomes
+        .iter()
+        .filter(|outcome| outcome.failed.is_some())
+        .collect();
+    assert!(!failed.is_empty());
+    for outcome in failed {
+        assert_eq!(outcome.exit, Some(3));
+        assert!(outcome.stderr.as_deref().unwrap().ends_with("broken"));
+    }
+}
+
+#[test]
+fn a_wrong_scenario_is_found_out_after_ten_pulls() {
+    let scene =
+        Scene::new(&SCRIPT.replace("echo score=0.{a}{b}", "echo no such thing >&2; exit 127"));
+    let (_, picture) = scene.run(2, &[]);
+    assert!(picture.contains("the scenario is wrong"), "{picture}");
+    assert!(picture.contains("command   sh -c 'echo seed"), "{picture}");
+    assert!(picture.contains("stderr    no such thing"), "{picture}");
+    let outcomes = story(&scene.run_folder("try")).1;
+    assert!((10..=12).contains(&outcomes.len()), "{}", outcomes.len());
+    let (_, again) = scene.run(2, &[]);
+    assert!(again.contains("the scenario is wrong"), "{again}");
+    // A command that is not there at all.
+    let missing = Scene::new(&SCRIPT.replace(
+        "[sh, -c, 'echo seed {seed} >&2; echo score=0.{a}{b}']",
+        "[./absent, '{a}', '{b}']",
+    ));
+    let (_, picture) = missing.run(2, &[]);
+    assert!(picture.contains("cannot run `./absent`"), "{picture}");
+    let patient =
+        SCRIPT.replace("echo score=0.{a}{b}", "exit 127") + "stop_on_first_failures: false\n";
+    let (summary, _) = Scene::new(&patient).run(3, &[]);
+    assert!(summary.contains("100.0 % failed"), "{summary}");
+}
+
+#[test]
+fn without_a_single_reward_the_exit_code_says_so() {
+    let scene = Scene::new(
+        &SCRIPT
+            .replace("echo score=0.{a}{b}", "sleep 60.{a}{b}")
+            .replace("[5s, 10s]", "[20ms, 40ms]")
+            .replace("rounds: 30", "rounds: 8"),
+    );
+    let (summary, _) = scene.run(3, &[]);
+    assert!(summary.contains("100.0 % censored"), "{summary}");
+}
+
+#[test]
+fn a_wall_budget_ends_the_pulls_in_flight() {
+    let scene = Scene::new(
+        &SCRIPT
+            .replace("echo score=0.{a}{b}", "sleep 61.{a}{b}")
+            .replace("{rounds: 30}", "{wall: 300ms}"),
+    );
+    let since = std::time::Instant::now();
+    let (summary, _) = scene.run(3, &[]);
+    assert!(since.elapsed().as_secs() < 20, "{summary}");
+    assert!(
+        summary.contains("wall time of the budget is over"),
+        "{summary}"
+    );
+    let (pulls, outcomes) = story(&scene.run_folder("try"));
+    assert_eq!((pulls.len(), outcomes.len()), (2, 0), "they say nothing");
+    crate::scene::nothing_is_left("sleep 61.");
+    scene.run(3, &[]);
+    assert_eq!(
+        story(&scene.run_folder("try")).0.len(),
+        2,
+        "finished is finished"
+    );
+}
+
+#[test]
+fn scratch_folders_stdin_environment_and_files_work_and_leave_nothing() {
+    let scene = Scene::new(
+        "
+name: files
+target:
+  command: [sh, -c, 'read line; echo $line$MORE > {scratch}/out.txt; pwd -P > where']
+  stdin: {text: '0.{a}'}
+  env: {MORE: '5'}
+  reward: {file: '{scratch}/out.txt'}
+arms: {grid: {a: [1, 9]}}
+limits: {of: wall, grid: [10s]}
+price: {cost: x, penalty: 10 * x}
+policy: rcucb
+budget: {rounds: 6}
+",
+    );
+    let (summary, _) = scene.run(0, &[]);
+    assert!(summary.contains("0.0 % failed"), "{summary}");
+    let rewards: Vec<f64> = story(&scene.run_folder("files"))
+        .1
+        .iter()
+        .map(|outcome| outcome.reward.unwrap())
+        .collect();
+    assert!(
+        rewards.iter().all(|reward| [0.15, 0.95].contains(reward)),
+        "{rewards:?}"
+    );
+    let scratch = scene.run_folder("files").join("scratch");
+    assert!(!scratch.exists() || std::fs::read_dir(scratch).unwrap().count() == 0);
+}
+
+#[test]
+fn trials_show_what_was_read() {
+    let scene = Scene::new(SCRIPT);
+    let (shown, _) = expect(&scene.captime(&["check", "s.yaml", "--try", "2"]), 0);
+    for text in [
+        "trial 1   arm 1: a=1 b=1",
+        "command   sh -c",
+        "limit     10 s",
+        "exit      0",
+        "read      0.11",
+        "reward    0.92",
+    ] {
+        assert!(shown.contains(text), "{text}\n{shown}");
+    }
+    assert!(!scene.path().join("runs").exists(), "nothing is recorded");
+    let broken = Scene::new(&SCRIPT.replace("echo score=0.{a}{b}", "echo oops >&2; exit 9"));
+    let output = broken.captime(&["check", "s.yaml", "--try", "2"]);
+    let (shown, message) = expect(&output, 2);
+    assert!(
+        shown.contains("failed    exit code 9") && shown.contains("stderr    oops"),
+        "{shown}"
+    );
+    assert!(
+        message.contains("every one of these pulls failed"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_virtual_run_repeats_itself_to_the_last_byte() {
+    let scenario = "
+name: virtual
+target: {synthetic: {problem: indep}}
+policy: joint-ts
+budget: {rounds: 500}
+seed: 11
+";
+    let lines = || {
+        let scene = Scene::new(scenario);
+        scene.run(0, &["--quiet"]);
+        let text = std::fs::read_to_string(scene.journal("virtual")).unwrap();
+        // All but the header, which holds the time of day and the folder.
+        text.split_once('\n').unwrap().1.to_owned()
+    };
+    assert_eq!(lines(), lines());
+}
+
+#[test]
+fn work_on_a_forest_repeats_itself_apart_from_times() {
+    let scenario = "
+name: forest
+target: {forest: {data: houses.csv, predict: price, train: 0.7}}
+arms: {grid: {trees: [5, 20, 60], mtry: [1, 2]}}
+limits: {of: work, grid: [1000, 3000, 20000]}
+price: {cost: x, penalty: 10 * x}
+policy: rcucb
+budget: {rounds: 60}
+slots: 1
+seed: 3
+";
+    let play = || {
+        let scene = Scene::new(scenario);
+        let mut rows = String::from("size,zone,price\n");
+        for row in 0..120 {
+            let zone = ["a", "b", "c"][row % 3];
+            writeln!(rows, "{},{zone},{}", row * 7 % 53, row * 7 % 53 + row % 3).unwrap();
+        }
+        scene.write("houses.csv", &rows);
+        let (summary, _) = scene.run(0, &[]);
+        assert!(
+            summary.contains("captime forest") && summary.contains("--resource work"),
+            "{summary}"
+        );
+        decisions_follow(&scene.run_folder("forest"));
+        let (pulls, mut outcomes) = story(&scene.run_folder("forest"));
+        for outcome in &mut outcomes {
+            (outcome.wall, outcome.cpu, outcome.at) = (None, None, None);
+        }
+        (pulls, outcomes)
+    };
+    let (first, second) = (play(), play());
+    assert!(
+        first.1.iter().any(|outcome| outcome.censored.is_some()),
+        "some are cut off"
+    );
+    assert!(
+        first.1.iter().any(|outcome| outcome.reward.is_some()),
+        "some are not"
+    );
+    assert_eq!(first, second);
+}
+
+#[test]
+fn a_forest_in_a_process_of_its_own_can_be_limited_in_memory() {
+    let scenario = "
+name: forest
+target: {forest: {data: houses.csv, predict: price, isolation: process}}
+arms: {grid: {trees: [5, 20]}}
+limits: {of: cpu, grid: [20s], memory: 400MiB}
+price: {cost: x, penalty: 10 * x}
+policy: rcucb
+budget: {rounds: 4}
+slots: 1
+";
+    let scene = Scene::new(scenario);
+    let mut rows = String::from("size,price\n");
+    for row in 0..60 {
+        writeln!(rows, "{row},{}", row * 2).unwrap();
+    }
+    scene.write("houses.csv", &rows);
+    let (summary, _) = scene.run(0, &[]);
+    assert!(summary.contains("0.0 % failed"), "{summary}");
+}

@@ -1,0 +1,175 @@
+//! A folder with a scenario in it, and captime at work there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use captime::journal::{OutcomeRecord, PullRecord, Reader, Record, Replay, Step};
+use captime::orchestrator::{Next, State, settled};
+
+pub struct Scene {
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    /// A fresh folder with this scenario as `s.yaml`.
+    pub fn new(scenario: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("s.yaml"), scenario).unwrap();
+        Self { folder }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_captime"));
+        command
+            .args(args)
+            .current_dir(self.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn captime(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Runs the scenario and expects this exit code; gives stdout and stderr.
+    pub fn run(&self, exit: i32, args: &[&str]) -> (String, String) {
+        let output = self.captime(&[&["run", "s.yaml"], args].concat());
+        expect(&output, exit)
+    }
+
+    pub fn start(&self, args: &[&str]) -> Child {
+        self.command(&[&["run", "s.yaml"], args].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    pub fn run_folder(&self, name: &str) -> PathBuf {
+        self.path().join("runs").join(name)
+    }
+
+    pub fn journal(&self, name: &str) -> PathBuf {
+        self.run_folder(name).join("journal.jsonl")
+    }
+
+    /// Waits until the journal of a run has this many outcomes.
+    pub fn wait_for_outcomes(&self, name: &str, count: usize) {
+        let since = Instant::now();
+        loop {
+            let text = fs::read_to_string(self.journal(name)).unwrap_or_default();
+            if text
+                .lines()
+                .filter(|line| line.starts_with("{\"outcome\""))
+                .count()
+                >= count
+            {
+                return;
+            }
+            assert!(
+                since.elapsed() < Duration::from_mins(1),
+                "no {count} outcomes in a minute"
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+pub fn expect(output: &Output, exit: i32) -> (String, String) {
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(
+        output.status.code(),
+        Some(exit),
+        "stdout:\n{stdout}\nstderr:\n{stderr}"
+    );
+    (stdout, stderr)
+}
+
+/// What was launched and what came, in the order of the file.
+pub fn story(folder: &Path) -> (Vec<PullRecord>, Vec<OutcomeRecord<'static>>) {
+    let mut reader = Reader::open(folder).unwrap();
+    let (mut pulls, mut outcomes) = (vec![], vec![]);
+    while let Some(record) = reader.next().unwrap() {
+        match record {
+            Record::Pull(pull) => pulls.push(pull),
+            Record::Outcome(outcome) => outcomes.push(outcome.into_owned()),
+            _ => {}
+        }
+    }
+    (pulls, outcomes)
+}
+
+/// Every decision in the journal is the one that an undisturbed run makes that sees the same outcomes in the same order.
+pub fn decisions_follow(folder: &Path) {
+    let reader = Reader::open(folder).unwrap();
+    let (_, plan, _) = settled(reader.header(), folder).unwrap();
+    let mut state = State::new(plan);
+    let mut replay = Replay::new(reader);
+    while let Some(step) = replay.next().unwrap() {
+        if let Step::Launched(recorded) = &step {
+            let Next::Pull(mut chosen) = state.choose() else {
+                panic!("nothing to choose in round {}", recorded.round)
+            };
+            chosen.seed = recorded.seed;
+            assert_eq!(chosen, *recorded);
+        }
+        assert!(state.replay(&step));
+    }
+}
+
+/// Processes whose command line holds this text, which only the scene's own commands have.
+pub fn alive(marker: &str) -> Vec<u32> {
+    let mut found = vec![];
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(id) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if String::from_utf8_lossy(&line).contains(marker) {
+            found.push(id);
+        }
+    }
+    found
+}
+
+/// Nothing with this text in its command line is alive, at the latest after two seconds.
+pub fn nothing_is_left(marker: &str) {
+    let since = Instant::now();
+    while !alive(marker).is_empty() {
+        assert!(
+            since.elapsed() < Duration::from_secs(5),
+            "still alive: {:?}",
+            alive(marker)
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+pub fn send(child: &Child, signal: nix::sys::signal::Signal) {
+    let id = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
+    nix::sys::signal::kill(id, signal).unwrap();
+}
+
+/// Says on stderr that a test could not be made here.
+#[expect(clippy::print_stderr, reason = "what is skipped must be seen")]
+pub fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}
