@@ -336,6 +336,16 @@ fn pictures_at_desktop_and_phone_width_in_light_and_dark() {
     }
     let ground = browser.evaluate("getComputedStyle(document.body).backgroundColor");
     assert_eq!(ground, "rgb(244, 246, 248)");
+    // Paper is white, whatever the system prefers.
+    browser.resize(800, 900);
+    browser.call(
+        "Emulation.setEmulatedMedia",
+        json!({"media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]}),
+    );
+    browser.evaluate("dispatchEvent(new Event('beforeprint'))");
+    let ground = browser.evaluate("getComputedStyle(document.body).backgroundColor");
+    assert_eq!(ground, "rgb(255, 255, 255)");
+    browser.screenshot(&pictures().join("paper.png"));
     browser.assert_quiet();
 }
 

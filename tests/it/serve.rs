@@ -167,7 +167,7 @@ fn several_runs_have_an_index() {
     let index = server.get("/");
     assert!(index.contains("href=\"run/made-up/\""), "{index}");
     assert!(index.contains("o&lt;b&gt;&amp;ther</a></td><td class=\"n\">20</td>"));
-    assert!(!index.contains("empty") && !index.contains("far"));
+    assert!(!index.contains("run/empty") && !index.contains("run/far"));
     assert_eq!(
         server.data("/run/o%3Cb%3E%26ther/data.json")["status"]["learned"],
         20

@@ -159,7 +159,7 @@ impl Browser {
     pub fn open(&mut self, url: &str) {
         let went = self.call("Page.navigate", json!({"url": url}));
         assert!(went["errorText"].is_null(), "{url}: {went}");
-        self.wait_for("document.documentElement.dataset.ready === 'true'");
+        self.wait_for("document.documentElement?.dataset.ready === 'true'");
     }
 
     /// What an expression is worth on the page, once it is settled.
