@@ -38,7 +38,8 @@ function armsSection(data, kept) {
     const values = arms.parameters.map((name, place) => { const code = arms.codes[place][row]; return code < 0 ? "" : `${name}=${arms.values[place][code]}`; });
     return ` ${arms.arm[row]} ${arms.names[row] || ""} ${values.join(" ")} `.toLowerCase();
   });
-  const search = h("input", {type: "search", placeholder: "Search: trees=300 mtry=24", "aria-label": "Search arms", id: "arms-search"});
+  const example = arms.parameters.slice(0, 2).map((name, place) => `${name}=${arms.values[place][0]}`).join(" ") || arms.names[0];
+  const search = h("input", {type: "search", placeholder: `Search: ${example || "a number"}`, "aria-label": "Search arms", id: "arms-search"});
   const choice = h("select", {"aria-label": "Which arms", id: "arms-filter"},
     [["all", "all arms"], ["pulled", "pulled"], ["never", "never pulled"], ["rewarded", "with rewards"], ["censored", "always cut off"], ["failed", "with failures"]].map(([value, text]) => h("option", {value}, text)));
   const shown = h("span", {class: "note"});
@@ -66,17 +67,18 @@ function armsSection(data, kept) {
 }
 
 /** A run's rounds, those at these places, with a link to what the policy thought. */
-function roundsTable(data, places, label) {
+function roundsTable(data, places, label, isOfOneArm) {
   const {rounds, resource} = data;
   const failure = data.failureOf;
   const columns = [
     {title: "round", width: "5rem", n: true, value: (row) => rounds.round[row], text: (row) => whole(rounds.round[row])},
+    !isOfOneArm && {title: "arm", width: "7rem", value: (row) => rounds.arm[row], text: (row) => armLink(rounds.arm[row], armName(data, rounds.arm[row]))},
     {title: "limit", width: "6rem", n: true, value: (row) => rounds.limits[rounds.limit[row]], text: (row) => amount(resource, rounds.limits[rounds.limit[row]])},
     {title: "outcome", width: "7rem", value: (row) => rounds.kind[row], text: (row) => KINDS[rounds.kind[row]], look: (row) => `k${rounds.kind[row]}`},
     {title: "reward", width: "5rem", n: true, value: (row) => rounds.reward[row], text: (row) => number(rounds.reward[row], 3)},
     {title: "used", width: "6rem", n: true, value: (row) => rounds.used[row], text: (row) => amount(resource, rounds.used[row])},
     {title: "gain", width: "5.5rem", n: true, value: (row) => rounds.gain[row], text: (row) => number(rounds.gain[row], 3)},
-  ];
+  ].filter(Boolean);
   if (rounds.at.length) columns.push({title: "at", width: "6.5rem", n: true, value: (row) => rounds.at[row], text: (row) => seconds(rounds.at[row])});
   if (rounds.instance.length) columns.push({title: "instance", width: "12rem", value: (row) => rounds.instance[row], text: (row) => instanceName(data, rounds.instance[row])});
   columns.push({title: "why", width: "11rem", value: (row) => (failure.has(row) ? data.failures[failure.get(row)].reason : ""), text: (row) => whyCell(data, row, failure)});
@@ -159,7 +161,7 @@ function openArm(data, arm) {
     content.push(h("p", {class: "note"}, "The curves of this arm are not part of this page: it was among the least often pulled."));
   }
   if (places.length) {
-    const table = roundsTable(data, places, `Rounds of arm ${arm}`);
+    const table = roundsTable(data, places, `Rounds of arm ${arm}`, true);
     table.classList.add("rounds");
     content.push(h("h3", {}, places.length < arms.pulls[row] ? `${whole(places.length)} of its ${whole(arms.pulls[row])} rounds` : "Its rounds"), table);
   } else {

@@ -11,7 +11,7 @@ function h(tag, attributes, ...children) {
     else if (name === "class") element.className = value;
     else element.setAttribute(name, value === true ? "" : value);
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child !== undefined && child !== null && child !== false) element.append(child);
   }
   return element;

@@ -5,12 +5,18 @@
 function follow(live, current, take) {
   let isFetching = false;
   let isStale = false;
+  let timer = null;
   let rest = 0;
   const say = (text) => { const pulse = document.getElementById("pulse"); if (pulse) pulse.textContent = text; };
+  const isAway = () => document.hidden || document.querySelector("dialog[open]");
+  function schedule() {
+    isStale = true;
+    if (isFetching || timer !== null || isAway()) return;
+    timer = setTimeout(refresh, Math.max(0, rest - performance.now()));
+  }
   async function refresh() {
-    if (isFetching || document.querySelector("dialog[open]") || document.hidden) { isStale = true; return; }
-    const wait = rest - performance.now();
-    if (wait > 0) { if (!isStale) setTimeout(refresh, wait); isStale = true; return; }
+    timer = null;
+    if (isAway()) return;
     isFetching = true;
     isStale = false;
     const began = performance.now();
@@ -19,15 +25,16 @@ function follow(live, current, take) {
       if (reply.ok) {
         const next = prepare(await reply.json());
         next.live = live;
-        take(next);
-        build(next);
+        if (isAway()) isStale = true;
+        else { take(next); build(next); }
       }
     } catch { isStale = true; }
     // At most a quarter of the time goes into redrawing, however large the run is.
     rest = performance.now() + Math.max(900, 3 * (performance.now() - began));
     isFetching = false;
-    if (isStale) setTimeout(refresh, Math.max(0, rest - performance.now()));
+    if (isStale) schedule();
   }
+  let seen = null;
   const events = new EventSource(live.events);
   events.addEventListener("news", (event) => {
     const news = JSON.parse(event.data);
@@ -37,9 +44,9 @@ function follow(live, current, take) {
     if (rounds) rounds.textContent = whole(news.learned);
     say(news.problem || `live: ${whole(news.learned)} rounds${news.last ? `, last ${KINDS[news.last.kind]} with gain ${number(news.last.gain, 3)}` : ""}`);
     document.documentElement.dataset.learned = news.learned;
-    if (news.version !== follow.seen) { follow.seen = news.version; refresh(); }
+    if (news.version !== seen) { seen = news.version; schedule(); }
   });
   events.addEventListener("error", () => say("the server is gone; this is the last it said"));
-  document.addEventListener("visibilitychange", () => { if (!document.hidden && isStale) refresh(); });
-  document.addEventListener("close", () => { if (isStale) refresh(); }, true);
+  document.addEventListener("visibilitychange", () => { if (isStale) schedule(); });
+  document.addEventListener("close", () => { if (isStale) schedule(); }, true);
 }

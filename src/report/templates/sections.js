@@ -209,7 +209,7 @@ function marginals(of, resource, place) {
     chart({
       id: `gain-${place}`, title: short(`Gain by ${of.name}`), legend: (colours) => [{label: "mean gain", colour: colours.series[0], symbol: "circle"}],
       draw: ({colours}) => ({
-        ...common, x, y: {label: "gain"},
+        ...common, x, y: {label: "gain", insetTop: 6, insetBottom: 6},
         marks: [
           Plot.ruleX(values.filter((value) => value.low !== null), {x: "value", y1: "low", y2: "high", stroke: colours.series[0], strokeOpacity: 0.6, strokeWidth: 2}),
           Plot.dot(values, {x: "value", y: "gain", fill: colours.series[0], r: 4, title: told, tip: true}),
