@@ -71,7 +71,7 @@ enum LogLevel {
 }
 
 /// How often the report is written while a run goes on.
-const REPORT_EVERY: std::time::Duration = std::time::Duration::from_secs(180);
+const REPORT_EVERY: std::time::Duration = std::time::Duration::from_mins(3);
 
 /// Runs the command.
 pub fn run(args: RunArgs) -> Result<Exit, Failure> {

@@ -427,7 +427,7 @@ impl History {
         });
         let density = (10_000_000 / pairs.max(1)).clamp(10, 150);
         let learned = self.rounds.len();
-        learned % (learned / density).max(1) == 0
+        learned.is_multiple_of((learned / density).max(1))
     }
 
     fn note_incumbent(&mut self) {

@@ -96,7 +96,7 @@ pub fn instances(history: &History) -> Option<Instances> {
     let best = history.answer().map(|answer| answer.pull.arm);
     let of = |arm: ArmId| -> BTreeMap<u32, Tries> {
         let mut tries: BTreeMap<u32, Tries> = BTreeMap::new();
-        for played in history.rounds.iter() {
+        for played in &history.rounds {
             if played.arm == arm && played.instance > 0 {
                 tries.entry(played.instance).or_default().add(played);
             }

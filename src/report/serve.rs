@@ -250,9 +250,9 @@ fn index(shared: &Shared, root: &Path) -> Response {
         let news = shared.followed(&folder).news();
         let words = news.problem.unwrap_or(news.words);
         // Writing to a string cannot fail.
-        let _ = write!(
+        let _ = writeln!(
             rows,
-            "<tr><td><a href=\"run/{}/\">{}</a></td><td class=\"n\">{}</td><td>{}</td></tr>\n",
+            "<tr><td><a href=\"run/{}/\">{}</a></td><td class=\"n\">{}</td><td>{}</td></tr>",
             encoded(&name),
             escaped(&name),
             news.learned,
@@ -290,15 +290,12 @@ fn decoded(segment: &str) -> String {
             .get(..2)
             .and_then(|code| std::str::from_utf8(code).ok())
             .and_then(|code| u8::from_str_radix(code, 16).ok());
-        match (byte, code) {
-            (b'%', Some(code)) => {
-                bytes.push(code);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(byte);
-                rest = after;
-            }
+        if let (b'%', Some(code)) = (byte, code) {
+            bytes.push(code);
+            rest = &after[2..];
+        } else {
+            bytes.push(byte);
+            rest = after;
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -1,5 +1,7 @@
 //! All that the page shows, as data.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -238,7 +240,7 @@ impl Status {
 }
 
 fn grids(history: &History) -> Vec<ArmGrid> {
-    let mut by_arm: std::collections::BTreeMap<_, Vec<(Num, u64)>> = Default::default();
+    let mut by_arm: BTreeMap<_, Vec<(Num, u64)>> = BTreeMap::new();
     for &(round, arm, limit) in &history.refinements {
         by_arm.entry(arm).or_default().push((Num(limit), round));
     }

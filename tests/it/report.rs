@@ -418,3 +418,26 @@ fn a_hundred_thousand_rounds_are_thinned() {
         "100,000"
     );
 }
+
+#[test]
+fn a_study_has_a_page_with_the_same_charts() {
+    let Some(mut browser) = browser() else { return };
+    let root = tempfile::tempdir().unwrap();
+    captime()
+        .current_dir(&root)
+        .args(["study", "paper", "--rounds", "1000", "--repetitions", "5"])
+        .args(["--problem", "indep,poscorr", "--out", "figures"])
+        .assert()
+        .code(0);
+    browser.resize(1200, 900);
+    browser.open_file(&root.path().join("figures/study.html"));
+    browser.draw_all();
+    browser.assert_quiet();
+    let count = browser.evaluate("document.querySelectorAll('figure.chart.drawn').length");
+    assert_eq!(count, 8);
+    let marks = browser.evaluate(
+        "document.querySelectorAll('figure.chart.wide .plot g[aria-label=line] path').length",
+    );
+    assert_eq!(marks, 6, "three policies on two problems");
+    browser.screenshot(&pictures().join("study.png"));
+}

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Long enough for a loaded machine; reached only when something is broken.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A browser with one tab.
 pub struct Browser {
@@ -39,7 +39,8 @@ pub fn browser() -> Option<Browser> {
             std::env::var_os("CAPTIME_REQUIRE_PROGRAMS").is_none(),
             "chromium is not installed"
         );
-        eprintln!("skipped: chromium is not installed");
+        let mut stderr = std::io::stderr().lock();
+        let _ = writeln!(stderr, "skipped: chromium is not installed");
         return None;
     }
     Some(Browser::start())
@@ -93,7 +94,10 @@ impl Browser {
             "Target.attachToTarget",
             json!({"targetId": target["targetId"], "flatten": true}),
         );
-        browser.session = attached["sessionId"].as_str().unwrap().to_owned();
+        attached["sessionId"]
+            .as_str()
+            .unwrap()
+            .clone_into(&mut browser.session);
         for domain in ["Page", "Runtime", "Log", "Network"] {
             browser.call(&format!("{domain}.enable"), json!({}));
         }
@@ -128,7 +132,7 @@ impl Browser {
         let params = &event["params"];
         match event["method"].as_str().unwrap_or_default() {
             "Runtime.exceptionThrown" => {
-                self.complaints.push(params["exceptionDetails"].to_string())
+                self.complaints.push(params["exceptionDetails"].to_string());
             }
             "Runtime.consoleAPICalled"
                 if params["type"] == "error" || params["type"] == "warning" =>
