@@ -12,6 +12,7 @@ pub mod limit;
 pub mod orchestrator;
 pub mod policy;
 pub mod progress;
+pub mod report;
 pub mod round;
 pub mod scenario;
 pub mod space;

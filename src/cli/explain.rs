@@ -75,6 +75,12 @@ pub fn run(args: ExplainArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Why this round was played, in words; none if there is no such round.
+pub(super) fn text(folder: &Path, round: u64) -> Result<Option<String>, RunError> {
+    let found = choice(folder, round)?;
+    Ok(found.map(|choice| as_text(&choice.pull, &choice.explanation, &choice.words)))
+}
+
 struct Choice {
     pull: PullRecord,
     explanation: Explanation,
@@ -175,7 +181,43 @@ fn as_text(pull: &PullRecord, explanation: &Explanation, words: &Words) -> Strin
     if let Some(runner_up) = &explanation.runner_up {
         describe("runner-up", runner_up, words, &mut out);
     }
+    if let Some(text) = otherwise(explanation) {
+        let _ = writeln!(out, "otherwise: {text}");
+    }
     out
+}
+
+/// What would have to happen for another choice.
+fn otherwise(explanation: &Explanation) -> Option<String> {
+    let (chosen, runner_up) = (explanation.chosen?, explanation.runner_up?);
+    let gap = chosen.index - runner_up.index;
+    match explanation.why {
+        Why::Opening => Some("nothing: it had to be played before anything else is compared".into()),
+        Why::Sample if gap.is_finite() => Some(format!(
+            "the runner-up's draw was {gap:.6} lower; draws are random, so another seed may choose it"
+        )),
+        Why::Index if chosen.index == f64::INFINITY => Some(
+            "it has to be tried before others: nothing is known about it; then the largest index decides".into(),
+        ),
+        Why::Index if gap.is_finite() => {
+            let mut text = format!(
+                "the runner-up comes first if the mean of the chosen pair falls by more than {gap:.6}, or its own rises by as much"
+            );
+            // A width shrinks with the root of the pulls behind it, or a little slower.
+            let left = chosen.width - gap;
+            if chosen.width.is_finite() && left > 0.0 && chosen.count > 0 {
+                let pulls = chosen.count as f64 * ((chosen.width / left).powi(2) - 1.0);
+                let pulls = pulls.ceil().max(1.0);
+                let plural = if pulls == 1.0 { "" } else { "s" };
+                let _ = write!(
+                    text,
+                    "; with both means as they are, the width alone brings that about after some {pulls} more pull{plural} of it"
+                );
+            }
+            Some(text)
+        }
+        _ => None,
+    }
 }
 
 fn describe(what: &str, candidate: &Candidate, words: &Words, out: &mut String) {

@@ -13,9 +13,11 @@ mod forest;
 mod init;
 mod man;
 mod record;
+mod report;
 mod run;
 mod run_folder;
 mod scenario_file;
+mod serve;
 mod study;
 
 pub use exit_code::Exit;
@@ -42,6 +44,8 @@ enum Command {
     Run(run::RunArgs),
     Best(best::BestArgs),
     Explain(explain::ExplainArgs),
+    Report(report::ReportArgs),
+    Serve(serve::ServeArgs),
     Export(export::ExportArgs),
     Ask(ask::AskArgs),
     Record(record::RecordArgs),
@@ -94,6 +98,8 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Run(args) => run::run(args),
         Command::Best(args) => best::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Export(args) => export::run(args),
         Command::Completions(args) => completions::run(&args),
         Command::Man => man::run(),

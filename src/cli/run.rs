@@ -17,6 +17,7 @@ use crate::orchestrator::{
     cpus_of_slots, open,
 };
 use crate::progress::{Account, Events, Lines, Terminal, Words};
+use crate::report::{Keeper, write_report};
 use crate::scenario::{Pin, Scenario, Slots, Target};
 use stage::Stage;
 use summary::Summary;
@@ -69,6 +70,9 @@ enum LogLevel {
     Trace,
 }
 
+/// How often the report is written while a run goes on.
+const REPORT_EVERY: std::time::Duration = std::time::Duration::from_mins(3);
+
 /// Runs the command.
 pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     log(args.log_level);
@@ -109,7 +113,9 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     let finished = if is_finished(&opened, budget) {
         over(opened, budget, &mut account)
     } else {
-        play(
+        // What is over in a moment needs no report on the way.
+        let keeper = (!stage.is_virtual()).then(|| Keeper::start(&folder, REPORT_EVERY));
+        let finished = play(
             &args,
             &scenario,
             stage,
@@ -118,7 +124,15 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
             slots,
             &words,
             &mut account,
-        )?
+        )?;
+        drop(keeper);
+        if let Err(error) = write_report(&folder) {
+            writeln!(
+                std::io::stderr().lock(),
+                "captime: warning: there is no report: {error}"
+            )?;
+        }
+        finished
     };
     let summary = Summary {
         scenario: &scenario,

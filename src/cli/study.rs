@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use super::scenario_file::read_scenario;
 use super::{Exit, Failure};
 use crate::policy::{PolicyError, PolicyKind};
+use crate::report::study_page;
 use crate::study::{
     Plan, Progress, Setting, Standing, curves_csv, figure, play_all, summary_csv, text,
 };
@@ -29,7 +30,7 @@ Examples:
   captime study paper --problem indep,large20 --grid m1,m2 --policy joint-ts --policy rcucb:alpha=0.25
       other problems, limits and policies
   captime study paper --rounds 10000 --repetitions 20 --out figures
-      also writes regret curves with standard errors as SVG, and the data
+      also writes one HTML page with all charts, regret curves as SVG, and the data
   captime study replay.yaml --policy rcucb --policy fixed --format json
       a scenario with a synthetic or recorded target
 
@@ -70,7 +71,7 @@ pub struct StudyArgs {
     /// How results are written to stdout
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Also write curves (SVG) and data (JSON, CSV) into this folder
+    /// Also write a page with charts (HTML), curves (SVG) and data (JSON, CSV) into this folder
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 }
@@ -221,7 +222,7 @@ fn write_json(standings: &[Standing], to: &mut dyn Write) -> Result<(), Failure>
     Ok(())
 }
 
-/// `study.json`, `study.csv`, `curves.csv`, and a figure per problem and grid.
+/// `study.html`, `study.json`, `study.csv`, `curves.csv`, and a figure per problem and grid.
 fn write_folder(standings: &[Standing], folder: &Path) -> Result<(), Failure> {
     let write = |name: &str, content: &dyn Fn(&mut dyn Write) -> Result<(), Failure>| {
         let path = folder.join(name);
@@ -239,6 +240,10 @@ fn write_folder(standings: &[Standing], folder: &Path) -> Result<(), Failure> {
     write("study.json", &|to| write_json(standings, to))?;
     write("study.csv", &|to| Ok(summary_csv(standings, to)?))?;
     write("curves.csv", &|to| Ok(curves_csv(standings, to)?))?;
+    write("study.html", &|to| {
+        let page = study_page("Study · captime", &labelled(standings));
+        Ok(to.write_all(page.as_bytes())?)
+    })?;
     for group in standings.chunk_by(|a, b| (&a.problem, &a.grid) == (&b.problem, &b.grid)) {
         let name = format!(
             "{}-{}.svg",
@@ -248,6 +253,22 @@ fn write_folder(standings: &[Standing], folder: &Path) -> Result<(), Failure> {
         write(&name, &|to| Ok(to.write_all(figure(group).as_bytes())?))?;
     }
     Ok(())
+}
+
+/// A standing with its label, which the data leave out.
+#[derive(Debug, serde::Serialize)]
+struct Labelled<'a> {
+    label: &'a str,
+    #[serde(flatten)]
+    standing: &'a Standing,
+}
+
+fn labelled(standings: &[Standing]) -> Vec<Labelled<'_>> {
+    let labelled = standings.iter().map(|standing| Labelled {
+        label: &standing.label,
+        standing,
+    });
+    labelled.collect()
 }
 
 /// A name that is safe in any folder.

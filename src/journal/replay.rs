@@ -80,8 +80,12 @@ impl Replay {
     }
 
     /// Outcomes that are on disk but that no later decision is known to rest on: they are learned from next.
+    ///
+    /// Whoever follows a journal that grows may take them early: later steps come all the same.
     pub fn take_waiting(&mut self) -> Option<Box<Learned>> {
-        self.waiting.pop_front()
+        let taken = self.waiting.pop_front();
+        self.learned += u64::from(taken.is_some());
+        taken
     }
 
     /// The next step, or none when the journal has no further whole line yet.

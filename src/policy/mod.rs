@@ -8,6 +8,7 @@ mod explanation;
 pub mod fixed;
 pub mod joint_ts;
 mod kind;
+mod known;
 mod opening;
 mod options;
 mod pending;
@@ -26,6 +27,7 @@ mod conformance;
 
 pub use explanation::{Candidate, Explanation, Why};
 pub use kind::PolicyKind;
+pub use known::Known;
 pub use options::{OptionValue, Options, PolicyError};
 pub use problem::{NoArms, Problem};
 pub use recommendation::{Recommend, Recommendation};

@@ -312,6 +312,8 @@ fn out_writes_figures_and_data() {
         .iter()
         .map(|entry| entry["curve"].as_array().unwrap().len())
         .sum();
+    let page = fs::read_to_string(out.join("study.html")).unwrap();
+    assert!(page.contains("default-src 'none'") && page.contains("\"label\":\""));
     let curves = fs::read_to_string(out.join("curves.csv")).unwrap();
     assert_eq!(
         csv::Reader::from_reader(curves.as_bytes())

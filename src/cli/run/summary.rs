@@ -12,6 +12,7 @@ use crate::orchestrator::State;
 use crate::policy::Recommendation;
 use crate::progress::{Account, Words};
 use crate::quantity;
+use crate::report::REPORT;
 use crate::round::{Limit, Pull};
 use crate::scenario::{Isolation, Launch, Resource, Scenario, Target, shell_word};
 use crate::target::command::Commands;
@@ -49,7 +50,12 @@ impl Summary<'_> {
         self.write_cost(to)?;
         self.write_failures(to)?;
         writeln!(to, "journal   {}", self.folder.join(FILE).display())?;
-        writeln!(to, "report    captime report {}", self.folder.display())?;
+        let report = self.folder.join(REPORT);
+        if report.exists() {
+            writeln!(to, "report    {}", report.display())?;
+        } else {
+            writeln!(to, "report    captime report {}", self.folder.display())?;
+        }
         if self.reason == EndReason::Interrupted {
             writeln!(
                 to,

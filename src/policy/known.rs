@@ -1,0 +1,90 @@
+//! What is known of every pair, for those who look on: tables and reports.
+
+use super::estimate::Estimates;
+use super::{Problem, Recommend, Recommendation, Survival};
+use crate::round::{ArmId, Observation, Round};
+
+/// The estimates all policies share, on a grid of the onlooker's choice.
+#[derive(Debug, Clone)]
+pub struct Known {
+    estimates: Estimates,
+    rule: Recommend,
+}
+
+impl Known {
+    /// Nothing yet.
+    pub fn new(problem: &Problem, survival: Survival) -> Self {
+        Self {
+            estimates: Estimates::new(problem, survival),
+            rule: Recommend::Safe,
+        }
+    }
+
+    /// Learns from one finished, censored or failed pull.
+    pub fn observe(&mut self, round: Round, seen: &Observation) {
+        self.estimates.observe(round, seen);
+    }
+
+    /// The limits it has estimates for, ascending.
+    pub fn limits(&self) -> &[f64] {
+        self.estimates.limits()
+    }
+
+    /// Where this limit stands among them.
+    pub fn place(&self, limit: f64) -> Option<usize> {
+        self.limits()
+            .binary_search_by(|other| other.total_cmp(&limit))
+            .ok()
+    }
+
+    /// What is known of an arm at one of the limits; none where no pull reached it.
+    pub fn at(&self, arm: ArmId, limit: usize) -> Option<Recommendation> {
+        let stat = self.estimates.of_arm(arm.index()).get(limit)?;
+        (stat.count > 0).then(|| self.estimates.recommendation(arm.index(), limit))
+    }
+
+    /// The limit to use an arm with, as if one more run had been lost; none if it was never pulled.
+    pub fn best_of(&self, arm: ArmId) -> Option<usize> {
+        let penalties = self.estimates.penalties();
+        let stats = self.estimates.of_arm(arm.index());
+        let mut best: Option<(f64, usize)> = None;
+        for (k, (stat, &penalty)) in stats.iter().zip(penalties).enumerate() {
+            if stat.count > 0 {
+                let gain = self.estimates.gain(arm.index(), k);
+                let value = self.rule.value(stat.count, gain, penalty);
+                if best.is_none_or(|(highest, _)| value > highest) {
+                    best = Some((value, k));
+                }
+            }
+        }
+        best.map(|(_, k)| k)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::round::{Limit, LimitGrid, Price, Pull};
+
+    #[test]
+    fn onlookers_see_what_policies_see() {
+        let price = Price::new("x", "10 * x", 2.0).unwrap();
+        let limits = LimitGrid::new([1.0, 2.0]).unwrap();
+        let problem = Problem::new(2, limits, price).unwrap();
+        let mut known = Known::new(&problem, Survival::Restricted);
+        let arm = ArmId::from_index(1);
+        assert_eq!((known.best_of(arm), known.at(arm, 0)), (None, None));
+        for (round, consumption) in [(1, 0.5), (2, 1.5)] {
+            let pull = Pull::new(arm, Limit::new(2.0).unwrap());
+            let seen = Observation::ended(pull, 0.9, consumption).unwrap();
+            known.observe(Round(round), &seen);
+        }
+        let short = known.at(arm, 0).unwrap();
+        assert_eq!((short.pulls, short.censored), (2, 0.5));
+        assert_eq!(known.at(arm, 1).unwrap().censored, 0.0);
+        assert_eq!(known.best_of(arm), Some(1));
+        assert_eq!(known.place(2.0), Some(1));
+        assert_eq!(known.place(1.5), None);
+        assert_eq!(known.at(arm, 7), None);
+    }
+}

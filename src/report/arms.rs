@@ -1,0 +1,331 @@
+//! All arms as a table, the rounds behind them, and what failed.
+
+use serde::Serialize;
+
+use super::answer::label;
+use super::curves::{BestArm, Curves, curves, parts};
+use super::{History, Kind, Num, Played};
+use crate::policy::Recommendation;
+use crate::round::ArmId;
+
+/// The table of arms, column by column.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Arms {
+    /// How many arms the run has.
+    pub count: usize,
+    /// How many were pulled.
+    pub pulled: usize,
+    /// Names of the parameters.
+    pub parameters: Vec<String>,
+    /// For every parameter its values as text; `codes` refers to them.
+    pub values: Vec<Vec<String>>,
+    /// The arms' own names, in the order of `arm`; empty where they have none.
+    pub names: Vec<String>,
+    /// The arm, counted from 1.
+    pub arm: Vec<u32>,
+    /// For every parameter the place of each arm's value, -1 for none.
+    pub codes: Vec<Vec<i64>>,
+    /// Rounds with an outcome.
+    pub pulls: Vec<u64>,
+    /// Of these without a reward because they were cut off.
+    pub censored: Vec<u64>,
+    /// Of these failed.
+    pub failed: Vec<u64>,
+    /// What they used in all.
+    pub used: Vec<Num>,
+    /// The best limit of the arm.
+    pub limit: Vec<Num>,
+    /// Its gain there.
+    pub gain: Vec<Num>,
+    /// 95 % interval.
+    pub low: Vec<Num>,
+    /// Its other end.
+    pub high: Vec<Num>,
+    /// Curves by arm, where they are kept.
+    pub curves: Vec<Option<Curves>>,
+}
+
+/// Rounds, column by column.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Rounds {
+    /// How many there are in all.
+    pub total: usize,
+    /// The round.
+    pub round: Vec<u64>,
+    /// The arm, counted from 1.
+    pub arm: Vec<u32>,
+    /// Different limits that were granted.
+    pub limits: Vec<Num>,
+    /// Place of the limit among these.
+    pub limit: Vec<u32>,
+    /// How it ended.
+    pub kind: Vec<Kind>,
+    /// Reward.
+    pub reward: Vec<Num>,
+    /// Consumption.
+    pub used: Vec<Num>,
+    /// Gain.
+    pub gain: Vec<Num>,
+    /// Seconds of the run at its end; empty in virtual time.
+    pub at: Vec<Num>,
+    /// The instance, counted from 1; empty where there are none.
+    pub instance: Vec<u32>,
+    /// The group of the failure, for those that failed: place among `rounds`, place among `failures`.
+    pub failure: Vec<(usize, u32)>,
+    /// Rounds not chosen by the policy: calibration and probes.
+    pub unchosen: Vec<usize>,
+}
+
+/// Failures with one reason.
+#[derive(Debug, Clone, Serialize)]
+pub struct FailureGroup {
+    /// As the journal says it.
+    pub reason: String,
+    /// How many.
+    pub count: u64,
+    /// First round.
+    pub first: u64,
+    /// Last round.
+    pub last: u64,
+    /// Ends of stderr: round, arm, text.
+    pub tails: Vec<(u64, u32, String)>,
+}
+
+/// Rows of the table; above it only arms that were pulled are listed, the most often pulled first.
+const ROWS: usize = 10_000;
+/// Numbers spent on curves of arms.
+const CURVE_NUMBERS: usize = 90_000;
+/// Survival steps kept per arm in the table.
+const STEPS: usize = 24;
+/// Rounds that the page holds one by one.
+const KEPT: usize = 20_000;
+/// Best arms that are shown in full.
+const BEST: usize = 5;
+
+/// The rounds of every arm, in their order.
+pub fn by_arm(history: &History) -> Vec<Vec<&Played>> {
+    let mut rounds: Vec<Vec<&Played>> = vec![vec![]; history.space.len()];
+    for played in &history.rounds {
+        rounds[played.arm.index()].push(played);
+    }
+    rounds
+}
+
+/// The pair that each arm is best used with.
+pub fn standings(history: &History) -> Vec<Option<Recommendation>> {
+    let known = history.known();
+    let of = |arm| known.and_then(|known| known.at(arm, known.best_of(arm)?));
+    history.space.arms().map(of).collect()
+}
+
+/// The table.
+pub fn arms(
+    history: &History,
+    rounds: &[Vec<&Played>],
+    standings: &[Option<Recommendation>],
+) -> Arms {
+    let space = &history.space;
+    let mut listed: Vec<ArmId> = space.arms().collect();
+    if listed.len() > ROWS {
+        listed.retain(|arm| !rounds[arm.index()].is_empty());
+        listed.sort_by_key(|arm| std::cmp::Reverse(rounds[arm.index()].len()));
+        listed.truncate(ROWS);
+    }
+    let parameters = space.parameters();
+    let mut table = Arms {
+        count: space.len(),
+        pulled: rounds.iter().filter(|rounds| !rounds.is_empty()).count(),
+        parameters: parameters.iter().map(|of| of.name().to_owned()).collect(),
+        values: parameters
+            .iter()
+            .map(|of| of.values().iter().map(ToString::to_string).collect())
+            .collect(),
+        codes: vec![vec![]; parameters.len()],
+        ..Arms::default()
+    };
+    for &arm in &listed {
+        let rounds = &rounds[arm.index()];
+        table.arm.push(arm.number());
+        if let Some(name) = space.name(arm) {
+            table.names.push(name.to_owned());
+        }
+        for (column, code) in table.codes.iter_mut().zip(space.codes(arm)) {
+            let code = if code == crate::space::ABSENT {
+                -1
+            } else {
+                i64::from(code)
+            };
+            column.push(code);
+        }
+        let count = |kind| rounds.iter().filter(|played| played.kind == kind).count() as u64;
+        table.pulls.push(rounds.len() as u64);
+        table.censored.push(count(Kind::Censored));
+        table.failed.push(count(Kind::Failed));
+        table
+            .used
+            .push(Num(rounds.iter().map(|played| played.used()).sum()));
+        let known = standings[arm.index()];
+        let number = |of: fn(&Recommendation) -> f64| Num::of(known.as_ref().map(of));
+        table.limit.push(number(|known| known.pull.limit.get()));
+        table.gain.push(number(|known| known.gain));
+        table.low.push(number(|known| known.interval.0));
+        table.high.push(number(|known| known.interval.1));
+    }
+    table.curves = kept_curves(history, rounds, &listed);
+    table
+}
+
+/// Curves of the arms that were pulled most, as many as the page has room for.
+fn kept_curves(
+    history: &History,
+    rounds: &[Vec<&Played>],
+    listed: &[ArmId],
+) -> Vec<Option<Curves>> {
+    let mut order: Vec<usize> = (0..listed.len()).collect();
+    order.sort_by_key(|&place| std::cmp::Reverse(rounds[listed[place].index()].len()));
+    let mut kept = vec![None; listed.len()];
+    let mut numbers = 0;
+    for place in order {
+        let arm = listed[place];
+        if rounds[arm.index()].is_empty() || numbers > CURVE_NUMBERS {
+            break;
+        }
+        let of = curves(history, arm, &rounds[arm.index()], STEPS);
+        numbers += of.survival.len() * 4 + of.marks.len() * 2 + of.gain.len() * 5;
+        kept[place] = Some(of);
+    }
+    kept
+}
+
+/// The best arms in full: the answer's first, then by gain as if one more run of each had been lost; then the first arm.
+pub fn best_arms(
+    history: &History,
+    rounds: &[Vec<&Played>],
+    standings: &[Option<Recommendation>],
+) -> Vec<BestArm> {
+    let Some(price) = history.price() else {
+        return vec![];
+    };
+    let answer = history.answer();
+    let safe = |known: &Recommendation| {
+        let pulls = known.pulls as f64;
+        (pulls * known.gain - price.penalty(known.pull.limit)) / (pulls + 1.0)
+    };
+    let mut order: Vec<&Recommendation> = standings.iter().flatten().collect();
+    order.sort_by(|a, b| safe(b).total_cmp(&safe(a)));
+    let mut shown: Vec<Recommendation> = answer.into_iter().collect();
+    let is_shown =
+        |shown: &[Recommendation], arm: ArmId| shown.iter().any(|known| known.pull.arm == arm);
+    for known in order {
+        if shown.len() < BEST && !is_shown(&shown, known.pull.arm) {
+            shown.push(*known);
+        }
+    }
+    if let Some(first) = standings.first().copied().flatten()
+        && !is_shown(&shown, first.pull.arm)
+    {
+        shown.push(first);
+    }
+    shown
+        .iter()
+        .map(|known| {
+            let arm = known.pull.arm;
+            let limit = known.pull.limit.get();
+            let rounds = &rounds[arm.index()];
+            BestArm {
+                arm: arm.number(),
+                label: label(history, arm),
+                limit: Num(limit),
+                parts: parts(history, rounds, limit),
+                curves: curves(history, arm, rounds, 200),
+            }
+        })
+        .collect()
+}
+
+/// The rounds that the page holds: all, or of every arm some and of the whole run an even sample.
+pub fn rounds(history: &History) -> Rounds {
+    let kept = kept_rounds(history);
+    let mut limits: Vec<f64> = kept
+        .iter()
+        .map(|&place| history.rounds[place].limit)
+        .collect();
+    limits.sort_by(f64::total_cmp);
+    limits.dedup();
+    let has_times = !history.header.is_virtual;
+    let has_instances = history.brief.instance_count > 0;
+    let mut told = Rounds {
+        total: history.rounds.len(),
+        limits: limits.iter().copied().map(Num).collect(),
+        ..Rounds::default()
+    };
+    for (row, &place) in kept.iter().enumerate() {
+        let played = &history.rounds[place];
+        let limit = limits.binary_search_by(|other| other.total_cmp(&played.limit));
+        told.round.push(played.round);
+        told.arm.push(played.arm.number());
+        told.limit.push(limit.unwrap_or(0) as u32);
+        told.kind.push(played.kind);
+        told.reward.push(Num(played.reward));
+        told.used.push(Num(played.used()));
+        told.gain.push(Num(played.gain));
+        if has_times {
+            told.at.push(Num(played.at));
+        }
+        if has_instances {
+            told.instance.push(played.instance);
+        }
+        if played.kind == Kind::Failed {
+            told.failure.push((row, played.failure));
+        }
+        if !played.is_chosen {
+            told.unchosen.push(row);
+        }
+    }
+    told
+}
+
+fn kept_rounds(history: &History) -> Vec<usize> {
+    let total = history.rounds.len();
+    if total <= KEPT {
+        return (0..total).collect();
+    }
+    // Half for the latest rounds of every arm, so that none is empty; half spread over the run.
+    let mut is_kept = vec![false; total];
+    let quota = (KEPT / 2).div_ceil(history.space.len()).max(1);
+    let mut left = vec![quota; history.space.len()];
+    let mut room = KEPT / 2;
+    for (place, played) in history.rounds.iter().enumerate().rev() {
+        let left = &mut left[played.arm.index()];
+        if *left > 0 && room > 0 {
+            *left -= 1;
+            room -= 1;
+            is_kept[place] = true;
+        }
+    }
+    let step = total as f64 / (KEPT / 2) as f64;
+    for k in 0..KEPT / 2 {
+        is_kept[(k as f64 * step) as usize] = true;
+    }
+    (0..total).filter(|&place| is_kept[place]).collect()
+}
+
+/// Failures by reason, the most frequent first.
+pub fn failures(history: &History) -> Vec<FailureGroup> {
+    // In their own order: rounds refer to them by their place.
+    history
+        .failures
+        .iter()
+        .map(|group| FailureGroup {
+            reason: group.reason.clone(),
+            count: group.count,
+            first: group.rounds.0,
+            last: group.rounds.1,
+            tails: group
+                .tails
+                .iter()
+                .map(|(round, arm, text)| (*round, arm.number(), text.clone()))
+                .collect(),
+        })
+        .collect()
+}

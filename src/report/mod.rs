@@ -1,0 +1,77 @@
+//! See it: one self-contained page per run, and the same page live.
+//!
+//! Everything comes from the journal: [`History`] reads it, as far as it has been written and again when it has grown;
+//! [`Summary`] is what the page shows; `html.rs` puts it into a file without a single reference to the outside,
+//! `serve.rs` shows it on loopback. Charts are drawn in the browser by Observable Plot, which ships in `vendor/`.
+
+mod answer;
+mod arms;
+mod course;
+mod curves;
+mod follow;
+mod history;
+mod html;
+mod instances;
+mod json;
+mod matters;
+mod number;
+mod paste;
+mod serve;
+mod summary;
+mod write;
+
+pub use follow::{Followed, Last, News};
+pub use history::{Failures, History, Incumbent, Kind, Played, SessionStart};
+pub use html::{Live, page, study_page};
+pub use json::write_json;
+pub use number::Num;
+pub use serve::{Explain, Place, runs, serve};
+pub use summary::{Status, Summary};
+pub use write::{FILE as REPORT, Keeper, write_file, write_report};
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::journal::JournalError;
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The header does not say what the run is about.
+    #[error("{} does not say what the run is about in a way this captime understands", path.display())]
+    Untold {
+        /// The journal.
+        path: PathBuf,
+    },
+    /// A line is not of this run.
+    #[error("{}: line {line} does not belong to this run", path.display())]
+    Foreign {
+        /// The journal.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+    },
+    /// The page cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// Where to.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl ReportError {
+    /// What the user can change to get past this.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Journal(error) => error.hint(),
+            Self::Untold { .. } => Some("use the captime that wrote it, or a newer one".into()),
+            Self::Foreign { .. } => None,
+            Self::Write { .. } => Some("give `--out` a file in a folder you may write to".into()),
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! `captime serve`.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::report::browser::browser;
+use super::report::simulated::Simulated;
+
+/// A server that is ended with the test.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start(folder: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_captime"))
+            .arg("serve")
+            .arg(folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let port = line
+            .trim()
+            .strip_prefix("http://127.0.0.1:")
+            .and_then(|rest| rest.strip_suffix('/'))
+            .unwrap_or_else(|| panic!("{line}"));
+        Self {
+            port: port.parse().unwrap(),
+            child,
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.port)
+    }
+
+    /// Status line, headers and body of a request.
+    fn ask(&self, method: &str, path: &str, host: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = vec![];
+        stream.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    fn get(&self, path: &str) -> String {
+        self.ask("GET", path, &format!("127.0.0.1:{}", self.port))
+    }
+
+    /// The page's data.
+    fn data(&self, path: &str) -> Value {
+        let answer = self.get(path);
+        let body = answer.split_once("\r\n\r\n").unwrap().1;
+        let start = body.find('{').unwrap();
+        let end = body.rfind('}').unwrap();
+        serde_json::from_str(&body[start..=end]).unwrap_or_else(|_| panic!("{answer:.300}"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[track_caller]
+fn within(patience: Duration, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < patience, "it never came");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn only_this_machines_browsers_are_answered_and_only_with_the_run() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = Simulated::default().write(root.path());
+    fs::write(folder.join("secret.txt"), "a secret").unwrap();
+    let server = Server::start(&folder);
+    let page = server.get("/");
+    assert!(page.starts_with("HTTP/1.1 200 OK"), "{page:.200}");
+    assert!(page.contains("connect-src 'self'"));
+    for name in ["localhost", "LOCALHOST", "[::1]"] {
+        let answer = server.ask("GET", "/data.json", &format!("{name}:{}", server.port));
+        assert!(answer.starts_with("HTTP/1.1 200"), "{name}");
+    }
+    // A page elsewhere whose name was pointed at us.
+    for host in [
+        "evil.example",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "localhost.evil.example",
+        "",
+    ] {
+        let answer = server.ask("GET", "/", host);
+        assert!(answer.starts_with("HTTP/1.1 403"), "{host}: {answer:.200}");
+    }
+    for path in [
+        "/secret.txt",
+        "/../secret.txt",
+        "/%2e%2e/secret.txt",
+        "/journal.jsonl",
+        "/run/made-up/",
+        "//etc/passwd",
+    ] {
+        let answer = server.get(path);
+        assert!(answer.starts_with("HTTP/1.1 404"), "{path}: {answer:.200}");
+        assert!(!answer.contains("a secret"));
+    }
+    for method in ["POST", "PUT", "DELETE"] {
+        let answer = server.ask(method, "/", &format!("127.0.0.1:{}", server.port));
+        assert!(answer.starts_with("HTTP/1.1 405"), "{method}");
+    }
+    let why = server.get("/explain?round=30");
+    assert!(why.contains("round 30: "), "{why}");
+    assert!(
+        server
+            .get("/explain?round=9999")
+            .starts_with("HTTP/1.1 404")
+    );
+    assert!(server.get("/explain?round=x").starts_with("HTTP/1.1 400"));
+}
+
+#[test]
+fn several_runs_have_an_index() {
+    let root = tempfile::tempdir().unwrap();
+    Simulated::default().write(root.path());
+    let other = Simulated {
+        name: "other",
+        rounds: 20,
+        ..Simulated::default()
+    };
+    other.write(root.path());
+    let runs = root.path().join("runs");
+    fs::rename(runs.join("other"), runs.join("o<b>&ther")).unwrap();
+    // Neither a folder without a run nor a way out is listed.
+    fs::create_dir(runs.join("empty")).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let far = Simulated {
+        name: "far",
+        rounds: 5,
+        ..Simulated::default()
+    }
+    .write(outside.path());
+    std::os::unix::fs::symlink(&far, runs.join("far")).unwrap();
+    let server = Server::start(&runs);
+    let index = server.get("/");
+    assert!(index.contains("href=\"run/made-up/\""), "{index}");
+    assert!(index.contains("o&lt;b&gt;&amp;ther</a></td><td class=\"n\">20</td>"));
+    assert!(!index.contains("run/empty") && !index.contains("run/far"));
+    assert_eq!(
+        server.data("/run/o%3Cb%3E%26ther/data.json")["status"]["learned"],
+        20
+    );
+    assert!(server.get("/run/far/data.json").starts_with("HTTP/1.1 404"));
+    assert!(server.get("/run/..%2Fruns/").starts_with("HTTP/1.1 404"));
+    // New runs appear without a restart.
+    let new = Simulated {
+        name: "new",
+        rounds: 3,
+        ..Simulated::default()
+    };
+    new.write(root.path());
+    assert!(server.get("/").contains("run/new/"));
+}
+
+#[test]
+fn a_journal_that_is_cut_resumed_or_removed_is_survived() {
+    let root = tempfile::tempdir().unwrap();
+    let run = Simulated {
+        rounds: 50,
+        is_ended: false,
+        ..Simulated::default()
+    };
+    let folder = run.write(root.path());
+    let server = Server::start(&folder);
+    let learned = || {
+        server.data("/data.json")["status"]["learned"]
+            .as_u64()
+            .unwrap()
+    };
+    assert_eq!(learned(), 50);
+    let journal = folder.join("journal.jsonl");
+    let whole = fs::read(&journal).unwrap();
+    // Cut in the middle of a line, then whole again, in place.
+    let cut = whole.len() * 2 / 3;
+    fs::write(&journal, &whole[..cut]).unwrap();
+    within(PATIENCE, || (1..50).contains(&learned()));
+    fs::write(&journal, &whole).unwrap();
+    within(PATIENCE, || learned() == 50);
+    // Gone: the last that was read is still shown.
+    fs::remove_file(&journal).unwrap();
+    std::thread::sleep(Duration::from_millis(400));
+    assert_eq!(learned(), 50);
+    // Another one in its place.
+    let again = Simulated {
+        rounds: 7,
+        ..Simulated::default()
+    };
+    again.write(root.path());
+    within(PATIENCE, || learned() == 7);
+    // Garbage is no run, and no end either.
+    fs::write(&journal, "garbage\n").unwrap();
+    std::thread::sleep(Duration::from_millis(400));
+    assert_eq!(learned(), 7);
+    fs::write(&journal, &whole).unwrap();
+    within(PATIENCE, || learned() == 50);
+}
+
+#[test]
+fn a_live_page_receives_rounds_without_being_loaded_again() {
+    let Some(mut browser) = browser() else { return };
+    let root = tempfile::tempdir().unwrap();
+    let run = Simulated {
+        rounds: 100_000,
+        ..Simulated::default()
+    };
+    let mut making = run.begin(root.path());
+    making.play(20);
+    making.flush();
+    let server = Server::start(&making.folder);
+    browser.resize(1200, 900);
+    browser.open(&server.url());
+    browser.evaluate("window.isSame = true");
+    let rounds = "document.querySelector('#numbers b').textContent";
+    browser.wait_for(&format!("{rounds} === '20'"));
+    making.play(21);
+    making.flush();
+    let began = Instant::now();
+    browser.wait_for(&format!("{rounds} === '21'"));
+    // A second on an idle machine; tests share theirs.
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        began.elapsed()
+    );
+    browser.wait_for("document.querySelector('#latest-rounds').dataset.rows === '21'");
+    // Thousands at once do not drown it.
+    for rounds in (2_000..=20_000).step_by(2_000) {
+        making.play(rounds);
+        making.flush();
+    }
+    browser.wait_for(&format!("{rounds} === '20,000'"));
+    browser.wait_for("document.querySelector('#latest-rounds').dataset.rows === '200'");
+    // Why a round was played is told on the page.
+    browser.evaluate("document.querySelector('#latest-rounds a.explain').click()");
+    browser.wait_for("document.querySelector('dialog pre')?.textContent.includes('outcomes')");
+    assert_eq!(browser.evaluate("window.isSame"), true);
+    let foreign: Vec<&String> = browser
+        .requests
+        .iter()
+        .filter(|url| !url.starts_with(&server.url()))
+        .collect();
+    assert_eq!(foreign, Vec::<&String>::new());
+    assert_eq!(browser.complaints, Vec::<String>::new());
+}
