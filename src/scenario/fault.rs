@@ -154,6 +154,10 @@ pub enum Fault {
     MaxWithoutGrid { policy: &'static str },
     #[error("only a forest counts `work`")]
     WorkNeedsForest,
+    #[error("a forest in a process of its own does not count `work`")]
+    WorkNeedsThread { engine: &'static str },
+    #[error("the guard `work` cannot be kept: nothing counts it here")]
+    WorkGuard,
     #[error("a forest in a thread of ours cannot be held to a memory limit")]
     MemoryNeedsProcess,
     #[error("the engine `{engine}` cannot be stopped inside our process")]
@@ -372,6 +376,13 @@ impl Fault {
             Self::GridForZrcucb => text("write only `max: 5s`, or choose another policy"),
             Self::MaxWithoutGrid { .. } => text("add `grid: 10`, or choose the policy `z-rcucb`"),
             Self::WorkNeedsForest => text("write `of: cpu` or `of: wall`"),
+            Self::WorkNeedsThread { engine: "builtin" } => {
+                text("write `of: cpu` or `of: wall`, or leave `isolation: process` out")
+            }
+            Self::WorkNeedsThread { engine } => Some(format!(
+                "write `of: cpu` or `of: wall`: only the engine `builtin` counts work, not `{engine}`"
+            )),
+            Self::WorkGuard => text("guard `cpu` or `wall` instead"),
             Self::MemoryNeedsProcess => {
                 text("add `isolation: process` to the forest, or remove `memory`")
             }

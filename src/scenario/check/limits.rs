@@ -45,6 +45,7 @@ pub(super) struct Read {
     /// Where the limits themselves are given.
     pub(super) at: Span,
     pub(super) memory_at: Option<Span>,
+    pub(super) work_at: Option<Span>,
     pub(super) calibrate_arms_at: Option<Span>,
 }
 
@@ -110,6 +111,7 @@ pub(super) fn read(
     let of_at = fields.key_at("of").unwrap_or(at);
     let from = source(check, &mut fields, node, of);
     let memory_at = fields.key_at("memory");
+    let work_at = fields.key_at("work");
     fields.finish(check);
     let guards = guards?;
     if let Some(LimitSource::Calibrate(_)) = &from
@@ -149,6 +151,7 @@ pub(super) fn read(
         of_at,
         at,
         memory_at,
+        work_at,
         calibrate_arms_at,
     })
 }

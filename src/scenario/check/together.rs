@@ -125,7 +125,22 @@ impl Parts<'_> {
         {
             check.fault(at, Fault::MemoryNeedsProcess);
         }
+        // Such a forest runs as a command does, and of a command only time and memory are known.
+        let apart = match &self.target {
+            Some(Target::Forest(forest)) if forest.isolation == Isolation::Process => Some(forest),
+            _ => None,
+        };
+        if let (Some(forest), Resource::Work) = (apart, limits.of) {
+            let engine = forest.engine.name();
+            check.fault(limits.of_at, Fault::WorkNeedsThread { engine });
+        }
         let is_command = matches!(self.target, Some(Target::Command(_)));
+        if let Some(at) = limits.work_at
+            && limits.of != Resource::Work
+            && (is_command || apart.is_some())
+        {
+            check.fault(at, Fault::WorkGuard);
+        }
         if is_command && limits.of == Resource::Cpu && limits.guards.wall.is_none() {
             check.caution(limits.of_at, Caution::NoWallGuard);
         }
