@@ -96,8 +96,9 @@ pub(super) fn interval(stat: &Stat, gain: f64, penalty: f64) -> (f64, f64) {
     let quantile =
         StudentsT::new(0.0, 1.0, count - 1.0).map_or(1.96, |student| student.inverse_cdf(0.975));
     let half = quantile * (variance / count).sqrt();
+    // Rounding may put a mean of nothing but lost runs just below the worst there is.
     (
-        (mean - half).clamp(worst, gain),
+        (mean - half).clamp(worst.min(gain), gain),
         (mean + half).clamp(gain, best.max(gain)),
     )
 }
@@ -128,6 +129,15 @@ mod tests {
         assert!(width(1) > 5.0, "one lucky run is no certainty");
         assert!(width(10_000) < 0.05);
         assert!(width(1) > width(100) && width(100) > width(10_000));
+    }
+
+    #[test]
+    fn nothing_but_lost_runs_have_an_interval_too() {
+        let all_lost = stat(3, 3, 0.0);
+        let gain = all_lost.gain(0.1);
+        assert!(gain < -0.1, "rounded down, which is the point: {gain:?}");
+        let (low, high) = interval(&all_lost, gain, 0.1);
+        assert!(low <= gain && gain <= high, "{low} {high}");
     }
 
     #[test]
