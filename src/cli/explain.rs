@@ -246,9 +246,14 @@ fn describe(what: &str, candidate: &Candidate, words: &Words, out: &mut String) 
         number(candidate.mean),
         number(candidate.width)
     );
+    let verb = if candidate.count == 1 {
+        "pull tells"
+    } else {
+        "pulls tell"
+    };
     let _ = writeln!(
         out,
-        "  {} pulls tell about it, {} of the arm in all, {} under way; {:.1} % still running at the limit",
+        "  {} {verb} about it, {} of the arm in all, {} under way; {:.1} % still running at the limit",
         candidate.count,
         candidate.arm_count,
         candidate.pending,

@@ -49,11 +49,11 @@ impl Watch for Lines {
         let rate = (learned - before) as f64 / elapsed.as_secs_f64();
         let doing =
             words::calibration(now.state).unwrap_or_else(|| self.words.best(now.state.recommend()));
-        let text = format!(
-            "{}; {}; {doing}",
-            self.words.tally(now.state.tally()),
-            words::budget(now, rate)
-        );
+        let tally = self.words.tally(now.state.tally());
+        let text = match &*words::budget(now, rate) {
+            "" => format!("{tally}; {rate:.1} rounds/s; {doing}"),
+            budget => format!("{tally}; {budget}; {rate:.1} rounds/s; {doing}"),
+        };
         self.say(&text);
     }
 

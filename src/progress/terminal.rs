@@ -1,4 +1,4 @@
-//! On a terminal: a bar, the best pair so far, and what runs in each slot.
+//! On a terminal: a bar, what came of the rounds, the best pair so far, and what runs in each slot.
 
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,13 @@ pub struct Terminal {
     words: Words,
     all: MultiProgress,
     bar: ProgressBar,
+    tally: ProgressBar,
     best: ProgressBar,
+    configuration: ProgressBar,
     slots: Vec<ProgressBar>,
+    hint: ProgressBar,
+    /// Empty and above all others: the terminal writes `^C` below the last line, so that one line too few is cleared then.
+    space: ProgressBar,
     started: Option<(Instant, u64)>,
 }
 
@@ -26,21 +31,22 @@ impl Terminal {
     /// Draws for a run with so many slots.
     pub fn new(words: Words, slots: usize) -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-        let text = || {
-            ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar())
+        // Cut at the terminal's width: a line that wraps is not cleared as a whole.
+        let style = |template| {
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
         };
-        let bar = all.add(ProgressBar::new(1000));
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
-            bar.set_style(style);
-        }
-        let line = || all.add(ProgressBar::no_length().with_style(text()));
-        let best = line();
-        let slots = (0..slots.min(MOST_SLOTS)).map(|_| line()).collect();
+        let line = || all.add(ProgressBar::no_length().with_style(style("{wide_msg}")));
+        let space = line();
+        let bar = all.add(ProgressBar::new(1000).with_style(style("{bar:30} {wide_msg}")));
         Self {
             words,
             bar,
-            best,
-            slots,
+            tally: line(),
+            best: line(),
+            configuration: line(),
+            slots: (0..slots.min(MOST_SLOTS)).map(|_| line()).collect(),
+            hint: line(),
+            space,
             all: all.clone(),
             started: None,
         }
@@ -66,36 +72,53 @@ impl Watch for Terminal {
             .share(tally.learned, now.seconds, tally.consumption)
             .unwrap_or(0.0);
         self.bar.set_position((1000.0 * share) as u64);
-        self.bar.set_message(format!(
-            "{}; {}",
-            self.words.tally(tally),
-            words::budget(now, rate)
-        ));
-        let doing =
-            words::calibration(now.state).unwrap_or_else(|| self.words.best(now.state.recommend()));
+        self.bar.set_message(words::budget(now, rate));
+        // What matters comes first, as the end of a line may be cut.
+        self.tally.set_message(match tally.learned {
+            0 => "no round is over yet".to_owned(),
+            _ => format!("{}, {rate:.1} rounds/s", self.words.tally(tally)),
+        });
+        let (doing, configuration) = match (words::calibration(now.state), now.state.recommend()) {
+            (Some(calibration), _) => (
+                calibration,
+                "  limits are chosen by what these take".to_owned(),
+            ),
+            (None, None) => (self.words.best(None), String::new()),
+            (None, Some(best)) => (
+                format!("best so far: {}", words::standing(&best)),
+                format!(
+                    "  up to {}: {}",
+                    self.words.limit(best.pull.limit),
+                    self.words.arm(best.pull.arm)
+                ),
+            ),
+        };
         self.best.set_message(doing);
+        self.configuration.set_message(configuration);
+        self.space.set_message("");
+        self.hint
+            .set_message("Ctrl-C stops, the same command goes on");
         for (number, (line, slot)) in self.slots.iter().zip(now.slots).enumerate() {
             line.set_message(match slot {
                 None => format!("  slot {}  idle", number + 1),
                 Some(running) => format!(
-                    "  slot {}  round {}, {} up to {}, for {}",
+                    "  slot {}  round {}, up to {}, for {}: {}",
                     number + 1,
                     running.pull.round,
-                    self.words.arm(running.pull.arm),
                     self.words.limit(running.pull.limit),
-                    quantity::seconds(running.since.elapsed().as_secs_f64())
+                    quantity::seconds(running.since.elapsed().as_secs_f64()),
+                    self.words.arm(running.pull.arm)
                 ),
             });
         }
     }
 
     fn calibrated(&mut self, found: &Calibrated, _: &Now<'_>) {
-        let limits: Vec<String> = found
-            .limits
-            .iter()
-            .map(|limit| self.words.limit(*limit))
-            .collect();
-        self.say(&format!("calibrated: limits are {}", limits.join(", ")));
+        if let (Some(first), Some(last)) = (found.limits.first(), found.limits.last()) {
+            let (first, last) = (self.words.limit(*first), self.words.limit(*last));
+            let count = words::counted(found.limits.len() as u64, "limit");
+            self.say(&format!("calibrated: {count}, {first} to {last}"));
+        }
     }
 
     fn lost(&mut self, pull: &PullRecord, why: &str) {
@@ -114,7 +137,15 @@ impl Watch for Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        for line in self.slots.iter().chain([&self.best, &self.bar]) {
+        let above = [
+            &self.configuration,
+            &self.best,
+            &self.tally,
+            &self.bar,
+            &self.space,
+        ];
+        let below = [&self.hint].into_iter().chain(self.slots.iter().rev());
+        for line in below.chain(above) {
             line.finish_and_clear();
         }
     }

@@ -48,13 +48,10 @@ impl Words {
         match best {
             None => "best so far: nothing yet".into(),
             Some(best) => format!(
-                "best so far: {} up to {}, gain {:.4} [{:.4}, {:.4}] from {} pulls",
+                "best so far: {} up to {}, {}",
                 self.arm(best.pull.arm),
                 self.limit(best.pull.limit),
-                best.gain,
-                best.interval.0,
-                best.interval.1,
-                best.pulls
+                standing(&best)
             ),
         }
     }
@@ -63,12 +60,28 @@ impl Words {
     pub fn tally(&self, tally: Tally) -> String {
         let share = |count: u64| 100.0 * count as f64 / tally.learned.max(1) as f64;
         format!(
-            "{} rounds, {:.1} % censored, {:.1} % failed",
-            tally.learned,
+            "{}, {:.1} % censored, {:.1} % failed",
+            counted(tally.learned, "round"),
             share(tally.censored),
             share(tally.failed)
         )
     }
+}
+
+/// `1 pull`, `2 pulls`.
+pub(super) fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// What is known of the best pair's gain.
+pub(super) fn standing(best: &Recommendation) -> String {
+    format!(
+        "gain {:.4} [{:.4}, {:.4}] from {}",
+        best.gain,
+        best.interval.0,
+        best.interval.1,
+        counted(best.pulls, "pull")
+    )
 }
 
 /// Seconds until the budget ends at the rate so far; none if nothing can be said.
@@ -94,17 +107,17 @@ pub(super) fn left(now: &Now<'_>, rounds_per_second: f64) -> Option<f64> {
         .reduce(f64::min)
 }
 
-/// What part of the budget is used, and what is left of it.
+/// `41 %, about 12 s left`: how much of the budget is used; empty without a budget.
 pub(super) fn budget(now: &Now<'_>, rounds_per_second: f64) -> String {
     let tally = now.state.tally();
     let share = now
         .budget
-        .share(tally.learned, now.seconds, tally.consumption);
-    let share = share.map_or(String::new(), |share| format!("{:.0} %, ", 100.0 * share));
-    let left = left(now, rounds_per_second).map_or(String::new(), |left| {
-        format!(", about {} left", quantity::seconds(left))
-    });
-    format!("{share}{rounds_per_second:.1} rounds/s{left}")
+        .share(tally.learned, now.seconds, tally.consumption)
+        .map(|share| format!("{:.0} %", 100.0 * share));
+    // Nobody needs fractions of a guess.
+    let left = left(now, rounds_per_second)
+        .map(|left| format!("about {} left", quantity::seconds(left.ceil())));
+    share.into_iter().chain(left).collect::<Vec<_>>().join(", ")
 }
 
 /// `calibrating: 12 of 60`, while it goes on.
@@ -112,4 +125,16 @@ pub(super) fn calibration(state: &State) -> Option<String> {
     state
         .calibration()
         .map(|(done, of)| format!("calibrating: {done} of {of} pulls"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_not_a_plural() {
+        assert_eq!(counted(0, "pull"), "0 pulls");
+        assert_eq!(counted(1, "pull"), "1 pull");
+        assert_eq!(counted(2, "round"), "2 rounds");
+    }
 }

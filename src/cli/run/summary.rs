@@ -97,11 +97,11 @@ impl Summary<'_> {
             )?;
         }
         if self.account.lost > 0 {
-            writeln!(
-                to,
-                "lost      {} pulls lost their launcher and were run again",
-                self.account.lost
-            )?;
+            let verb = match self.account.lost {
+                1 => "pull lost its launcher and was",
+                _ => "pulls lost their launcher and were",
+            };
+            writeln!(to, "lost      {} {verb} run again", self.account.lost)?;
         }
         Ok(())
     }
