@@ -376,12 +376,7 @@ impl Fault {
             Self::GridForZrcucb => text("write only `max: 5s`, or choose another policy"),
             Self::MaxWithoutGrid { .. } => text("add `grid: 10`, or choose the policy `z-rcucb`"),
             Self::WorkNeedsForest => text("write `of: cpu` or `of: wall`"),
-            Self::WorkNeedsThread { engine: "builtin" } => {
-                text("write `of: cpu` or `of: wall`, or leave `isolation: process` out")
-            }
-            Self::WorkNeedsThread { engine } => Some(format!(
-                "write `of: cpu` or `of: wall`: only the engine `builtin` counts work, not `{engine}`"
-            )),
+            Self::WorkNeedsThread { engine } => Some(countable(engine)),
             Self::WorkGuard => text("guard `cpu` or `wall` instead"),
             Self::MemoryNeedsProcess => {
                 text("add `isolation: process` to the forest, or remove `memory`")
@@ -437,5 +432,14 @@ impl Fault {
             Self::ArmCount { .. } => text("one arm per column of the matrix, in the same order"),
             Self::Target(error) => error.hint(),
         }
+    }
+}
+
+/// What to do about work that a forest of this engine does not count in a process of its own.
+fn countable(engine: &str) -> String {
+    let instead = "write `of: cpu` or `of: wall`";
+    match engine {
+        "builtin" => format!("{instead}, or leave `isolation: process` out"),
+        _ => format!("{instead}: only the engine `builtin` counts work, not `{engine}`"),
     }
 }
