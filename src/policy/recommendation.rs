@@ -96,10 +96,10 @@ pub(super) fn interval(stat: &Stat, gain: f64, penalty: f64) -> (f64, f64) {
     let quantile =
         StudentsT::new(0.0, 1.0, count - 1.0).map_or(1.96, |student| student.inverse_cdf(0.975));
     let half = quantile * (variance / count).sqrt();
-    (
-        (mean - half).clamp(worst, gain),
-        (mean + half).clamp(gain, best.max(gain)),
-    )
+    // Not `clamp`: rounding may put the gain itself a hair outside of its range.
+    let low = (mean - half).max(worst).min(gain);
+    let high = (mean + half).min(best).max(gain);
+    (low, high)
 }
 
 #[cfg(test)]
@@ -114,6 +114,20 @@ mod tests {
             net: net * ended,
             net_squared: net * net * ended,
             ..Stat::default()
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_mix_of_lost_and_won_runs_has_an_interval_around_its_gain(
+            won in 0u32..50, lost in 0u32..50, net in -2.0..1.0f64, penalty in 0.0..20.0f64,
+        ) {
+            let stat = stat(won + lost, lost, net);
+            if stat.count > 0 {
+                let gain = stat.gain(penalty);
+                let (low, high) = interval(&stat, gain, penalty);
+                proptest::prop_assert!(low <= gain && gain <= high, "{low} {gain} {high}");
+            }
         }
     }
 
