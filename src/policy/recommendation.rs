@@ -97,7 +97,8 @@ pub(super) fn interval(stat: &Stat, gain: f64, penalty: f64) -> (f64, f64) {
         StudentsT::new(0.0, 1.0, count - 1.0).map_or(1.96, |student| student.inverse_cdf(0.975));
     let half = quantile * (variance / count).sqrt();
     (
-        (mean - half).clamp(worst, gain),
+        // Rounding may leave the gain a hair below the worst there is.
+        (mean - half).clamp(worst.min(gain), gain),
         (mean + half).clamp(gain, best.max(gain)),
     )
 }
@@ -128,6 +129,20 @@ mod tests {
         assert!(width(1) > 5.0, "one lucky run is no certainty");
         assert!(width(10_000) < 0.05);
         assert!(width(1) > width(100) && width(100) > width(10_000));
+    }
+
+    #[test]
+    fn a_gain_that_rounding_left_below_the_worst_has_an_interval() {
+        for tenths in 1..200 {
+            let penalty = 49.0 / 9.0 * f64::from(tenths) / 10.0;
+            for count in 1..30 {
+                let stat = stat(count, count, 0.0);
+                for gain in [stat.gain(penalty), (-penalty).next_down()] {
+                    let (low, high) = interval(&stat, gain, penalty);
+                    assert!(low <= gain && gain <= high);
+                }
+            }
+        }
     }
 
     #[test]
