@@ -12,6 +12,7 @@ mod failure;
 mod forest;
 mod init;
 mod man;
+mod record;
 mod report;
 mod run;
 mod run_folder;
@@ -47,6 +48,7 @@ enum Command {
     Serve(serve::ServeArgs),
     Export(export::ExportArgs),
     Ask(ask::AskArgs),
+    Record(record::RecordArgs),
     Check(check::Check),
     Init(init::Init),
     Study(study::StudyArgs),
@@ -102,6 +104,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Completions(args) => completions::run(&args),
         Command::Man => man::run(),
         Command::Ask(args) => ask::run(args),
+        Command::Record(args) => record::run(args),
         Command::Check(check) => check.run(),
         Command::Init(init) => init.run(),
         Command::Study(args) => study::run(args),

@@ -115,8 +115,8 @@ impl Stop for Line {
     }
 
     fn is_urgent(&mut self) -> bool {
-        // The end of the stream: the captime we serve is gone.
+        // The end of the stream, or a second request: whoever asked does not wait any more.
         let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
-        matches!(recv(self.socket.as_raw_fd(), &mut [0], flags), Ok(0))
+        recv(self.socket.as_raw_fd(), &mut [0], flags).is_ok()
     }
 }

@@ -8,7 +8,7 @@ use super::plan::{Limits, Plan};
 use crate::journal::{By, Calibrated, Learned, PullRecord, Step};
 use crate::policy::{Explanation, Policy, Problem, Recommendation};
 use crate::round::{
-    ArmId, Limit, LimitError, LimitGrid, Price, Pull, Purpose, Round, Seen, randomness,
+    ArmId, Limit, LimitError, LimitGrid, Observation, Price, Pull, Purpose, Round, Seen, randomness,
 };
 
 /// The knowledge of a run, changed by `launched` and `learned` only.
@@ -209,11 +209,11 @@ impl State {
         let limits = LimitGrid::new(limits.iter().map(|limit| limit.get()))?;
         let outcomes = std::mem::take(&mut calibration.outcomes);
         let mut playing = Playing::new(&self.plan, limits);
-        for (round, seen) in outcomes {
-            self.tally.gain += seen.gain(&playing.problem.price);
-            let mut rng = randomness(self.plan.seed, round, Purpose::Observe);
-            playing.policy.observe(round, seen, &mut rng);
-        }
+        let gains = outcomes
+            .iter()
+            .map(|(_, seen)| seen.gain(&playing.problem.price));
+        self.tally.gain += gains.sum::<f64>();
+        playing.told(&outcomes, self.plan.seed);
         self.phase = Phase::Playing(playing);
         Ok(())
     }
@@ -253,11 +253,16 @@ impl State {
         self.first_failures.is_tripped()
     }
 
-    /// The pair to use if the run stopped now.
+    /// The pair to use if the run stopped now; while calibration goes on, by the limits that it would give so far.
     pub fn recommend(&self) -> Option<Recommendation> {
         match &self.phase {
             Phase::Playing(playing) => playing.policy.recommend(),
-            Phase::Calibrating(_) => None,
+            Phase::Calibrating(calibration) if calibration.outcomes.is_empty() => None,
+            Phase::Calibrating(calibration) => {
+                let mut playing = Playing::new(&self.plan, calibration.limits());
+                playing.told(&calibration.outcomes, self.plan.seed);
+                playing.policy.recommend()
+            }
         }
     }
 
@@ -300,6 +305,16 @@ impl Playing {
         Self {
             policy: plan.policy.build(&problem),
             problem,
+        }
+    }
+}
+
+impl Playing {
+    /// Tells the policy what calibration saw.
+    fn told(&mut self, outcomes: &[(Round, Observation)], seed: u64) {
+        for (round, seen) in outcomes {
+            let mut rng = randomness(seed, *round, Purpose::Observe);
+            self.policy.observe(*round, *seen, &mut rng);
         }
     }
 }

@@ -256,6 +256,11 @@ retries: 0
         "printf %s 'x\n' | THREADS=1 LIMIT=20 NOTHING='' ./b -level 2 -fast true --seed 5 --out=/tmp/s/o.json '{literal}'"
     );
     assert_eq!(
+        launch.exec_line("--wall 2s"),
+        "printf %s 'x\n' | THREADS=1 LIMIT=20 NOTHING='' captime exec --wall 2s --input - -- ./b -level 2 -fast true \
+         --seed 5 --out=/tmp/s/o.json '{literal}'"
+    );
+    assert_eq!(
         (command.success.clone(), command.output_limit),
         (vec![0, 3], 65536)
     );

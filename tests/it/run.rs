@@ -386,3 +386,31 @@ slots: 1
     let (summary, _) = scene.run(0, &[]);
     assert!(summary.contains("0.0 % failed"), "{summary}");
 }
+
+#[test]
+fn what_was_recorded_can_be_replayed() {
+    let scene = Scene::new(SCRIPT);
+    let (line, _) = expect(
+        &scene.captime(&["record", "s.yaml", "--times", "3", "--out", "matrix"]),
+        0,
+    );
+    assert!(
+        line.starts_with("target: {recorded: {consumption: matrix/consumption.csv"),
+        "{line}"
+    );
+    let rewards = std::fs::read_to_string(scene.path().join("matrix/reward.csv")).unwrap();
+    let mut lines = rewards.lines();
+    assert_eq!(
+        lines.next().unwrap(),
+        "instance,a=1 b=1,a=1 b=2,a=5 b=1,a=5 b=2,a=9 b=1,a=9 b=2"
+    );
+    assert_eq!(lines.next().unwrap(), "run-1,0.11,0.12,0.51,0.52,0.91,0.92");
+    assert_eq!(lines.count(), 2);
+    let replay = format!(
+        "name: replay\n{line}limits: {{of: wall, grid: [5s, 10s]}}\nprice: {{cost: x, penalty: 10 * x}}\n\
+         policy: joint-ts\nbudget: {{rounds: 200}}\n"
+    );
+    scene.write("s.yaml", &replay);
+    let (summary, _) = scene.run(0, &["--quiet"]);
+    assert!(summary.contains("best      arm 6"), "{summary}");
+}

@@ -14,7 +14,7 @@ use crate::progress::{Account, Words};
 use crate::quantity;
 use crate::report::REPORT;
 use crate::round::{Limit, Pull};
-use crate::scenario::{Isolation, Resource, Scenario, Target, shell_word};
+use crate::scenario::{Isolation, Launch, Resource, Scenario, Target, shell_word};
 use crate::target::command::Commands;
 use crate::target::forest::as_command;
 
@@ -263,7 +263,6 @@ pub(in crate::cli) fn best_json(scenario: &Scenario, best: Recommendation) -> se
 
 /// A line to paste that runs the pair: the command under its limit.
 pub(in crate::cli) fn use_line(scenario: &Scenario, pull: Pull) -> Option<String> {
-    let limit = limit_option(scenario.limits.of, pull.limit);
     match &scenario.target {
         Target::Forest(_) => {
             let line = command_line(scenario, pull, scenario.seed)?;
@@ -273,8 +272,8 @@ pub(in crate::cli) fn use_line(scenario: &Scenario, pull: Pull) -> Option<String
             ))
         }
         Target::Command(_) => {
-            let line = command_line(scenario, pull, scenario.seed)?;
-            Some(format!("captime exec {limit} -- {line}"))
+            let limit = limit_option(scenario.limits.of, pull.limit);
+            Some(launch(scenario, pull, scenario.seed)?.exec_line(&limit))
         }
         _ => None,
     }
@@ -294,8 +293,13 @@ fn forest_limit(of: Resource, limit: Limit) -> String {
     }
 }
 
-/// What a pull runs, as a shell reads it; on the first instance where none is given.
-fn command_line(scenario: &Scenario, mut pull: Pull, seed: u64) -> Option<String> {
+/// What a pull runs, as a shell reads it.
+fn command_line(scenario: &Scenario, pull: Pull, seed: u64) -> Option<String> {
+    launch(scenario, pull, seed).map(|launch| launch.shell_line())
+}
+
+/// What a pull launches; on the first instance where none is given.
+fn launch(scenario: &Scenario, mut pull: Pull, seed: u64) -> Option<Launch> {
     let command = match &scenario.target {
         Target::Command(command) => (**command).clone(),
         Target::Forest(forest) => {
@@ -316,9 +320,5 @@ fn command_line(scenario: &Scenario, mut pull: Pull, seed: u64) -> Option<String
         grace: scenario.limits.grace,
         scratch: "/tmp".into(),
     };
-    Some(
-        commands
-            .launch(pull, 1, seed, Path::new("/tmp"))
-            .shell_line(),
-    )
+    Some(commands.launch(pull, 1, seed, Path::new("/tmp")))
 }

@@ -125,13 +125,27 @@ impl Command {
 impl Launch {
     /// One line that a shell runs as we would, from the command's directory.
     pub fn shell_line(&self) -> String {
-        let mut words: Vec<String> = self
-            .env
-            .iter()
-            .map(|(name, value)| format!("{name}={}", shell_word(value)))
-            .collect();
-        words.extend(self.arguments.iter().map(|argument| shell_word(argument)));
-        let line = words.join(" ");
+        self.line_of("")
+    }
+
+    /// The same under `captime exec` with these options, ready to be pasted.
+    pub fn exec_line(&self, options: &str) -> String {
+        let input = match self.stdin {
+            LaunchStdin::Empty => "",
+            LaunchStdin::File(_) | LaunchStdin::Text(_) => "--input - ",
+        };
+        self.line_of(&format!("captime exec {options} {input}-- "))
+    }
+
+    /// Variables come before the wrapper, which hands them on: behind it they would be taken for the program.
+    fn line_of(&self, wrapper: &str) -> String {
+        let env = (self.env.iter()).map(|(name, value)| format!("{name}={} ", shell_word(value)));
+        let arguments: Vec<String> = self.arguments.iter().map(|word| shell_word(word)).collect();
+        let line = format!(
+            "{}{wrapper}{}",
+            env.collect::<String>(),
+            arguments.join(" ")
+        );
         match &self.stdin {
             LaunchStdin::Empty => line,
             LaunchStdin::File(path) => {
