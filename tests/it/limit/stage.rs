@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::process::Command;
+use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
 use captime::limit::{
@@ -17,14 +18,49 @@ pub fn captime() -> PathBuf {
     env!("CARGO_BIN_EXE_captime").into()
 }
 
-/// The misbehaving program.
+/// The misbehaving program; built here if it is not there or older than its source.
+///
+/// `cargo test` builds it along with all else, `cargo test --test it` does not.
 pub fn misbehave() -> PathBuf {
-    let path = captime().with_file_name("examples").join("misbehave");
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT
+        .get_or_init(|| {
+            let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+            let source = root.join("tests/fixtures/targets/misbehave.rs");
+            let path = captime().with_file_name("examples").join("misbehave");
+            let changed = |path: &Path| path.metadata().and_then(|about| about.modified()).ok();
+            // `None`, a missing program, is older than everything.
+            if changed(&path) < changed(&source) {
+                build_misbehave(root);
+            }
+            assert!(
+                path.exists(),
+                "{} is missing: run `cargo build --example misbehave` with the profile and target of this test",
+                path.display()
+            );
+            path
+        })
+        .clone()
+}
+
+/// Builds the misbehaving program with the profile and into the folder that this test was built with.
+fn build_misbehave(root: &Path) {
+    let program = captime();
+    let folder = program.parent().expect("a program is in a folder");
+    let profile = match folder.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(other) => other,
+    };
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--example", "misbehave"])
+        .args(["--profile", profile, "--target-dir"])
+        .arg(folder.parent().expect("a profile's folder is in another"))
+        .current_dir(root)
+        .status();
     assert!(
-        path.exists(),
-        "build it first: cargo build --example misbehave"
+        built.as_ref().is_ok_and(|status| status.success()),
+        "the tests need a program of theirs; run `cargo build --example misbehave` first ({built:?})"
     );
-    path
 }
 
 /// Now, on the clock the fixtures use.
@@ -45,7 +81,8 @@ pub struct Books {
     pub start: Duration,
     pub end: Duration,
     cpu: HashMap<u64, Duration>,
-    touched: HashMap<u64, u64>,
+    /// Process and bytes touched, in the order in which they were noted.
+    touched: Vec<(u64, u64)>,
     pub allocated: bool,
 }
 
@@ -59,9 +96,27 @@ impl Books {
         self.cpu.len()
     }
 
-    /// Memory touched, all processes together.
-    pub fn touched(&self) -> u64 {
-        self.touched.values().sum()
+    /// The most memory that processes were sure to hold at the same moment.
+    ///
+    /// Processes keep what they touched until they end. At each note, those hold their last noted memory that still note
+    /// something later; whether the others were already killed cannot be known, so they do not count from their last note on.
+    pub fn touched_at_once(&self) -> u64 {
+        let last: HashMap<u64, usize> = self
+            .touched
+            .iter()
+            .enumerate()
+            .map(|(at, &(pid, _))| (pid, at))
+            .collect();
+        let mut held = HashMap::new();
+        let mut most = 0;
+        for (at, &(pid, bytes)) in self.touched.iter().enumerate() {
+            held.insert(pid, bytes);
+            most = most.max(held.values().sum());
+            if last[&pid] == at {
+                held.remove(&pid);
+            }
+        }
+        most
     }
 
     fn read(file: File) -> Self {
@@ -75,7 +130,7 @@ impl Books {
                     books.cpu.insert(pid, Duration::from_nanos(used));
                 }
                 ("touched", Some(pid), Some(bytes)) => {
-                    books.touched.insert(pid, bytes);
+                    books.touched.push((pid, bytes));
                 }
                 ("allocated", ..) => books.allocated = true,
                 _ => {}
