@@ -446,7 +446,8 @@ fn a_study_has_a_page_with_the_same_charts() {
 #[test]
 fn a_run_leaves_its_report_and_keeps_it_fresh_on_the_way() {
     let root = tempfile::tempdir().unwrap();
-    let scenario = "name: quick\ntarget: {synthetic: indep}\npolicy: rcucb\nbudget: {rounds: 50}\n";
+    let scenario =
+        "name: quick\ntarget: {synthetic: {problem: indep}}\npolicy: rcucb\nbudget: {rounds: 50}\n";
     fs::write(root.path().join("quick.yaml"), scenario).unwrap();
     let assert = captime()
         .current_dir(&root)
