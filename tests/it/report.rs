@@ -6,6 +6,7 @@ pub mod simulated;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 use serde_json::{Value, json};
@@ -440,4 +441,47 @@ fn a_study_has_a_page_with_the_same_charts() {
     );
     assert_eq!(marks, 6, "three policies on two problems");
     browser.screenshot(&pictures().join("study.png"));
+}
+
+#[test]
+fn a_run_leaves_its_report_and_keeps_it_fresh_on_the_way() {
+    let root = tempfile::tempdir().unwrap();
+    let scenario =
+        "name: quick\ntarget: {synthetic: {problem: indep}}\npolicy: rcucb\nbudget: {rounds: 50}\n";
+    fs::write(root.path().join("quick.yaml"), scenario).unwrap();
+    let assert = captime()
+        .current_dir(&root)
+        .args(["run", "quick.yaml", "--quiet"])
+        .assert()
+        .code(0);
+    let summary = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+    assert!(
+        summary.contains("report    runs/quick/report.html"),
+        "{summary}"
+    );
+    assert!(root.path().join("runs/quick/report.html").exists());
+    // While a run goes on, a thread does the same every few minutes; here, every few milliseconds.
+    let folder = Simulated {
+        rounds: 20,
+        is_ended: false,
+        ..Simulated::default()
+    }
+    .write(root.path());
+    let keeper = captime::report::Keeper::start(&folder, Duration::from_millis(20));
+    let began = Instant::now();
+    while !folder.join("report.html").exists() {
+        assert!(began.elapsed() < Duration::from_secs(30), "no report comes");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(keeper);
+    let left: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .filter(|name| name != "report.html" && name != "journal.jsonl")
+        .collect();
+    assert_eq!(
+        left,
+        Vec::<std::ffi::OsString>::new(),
+        "nothing half done is left"
+    );
 }

@@ -77,6 +77,7 @@ function start() {
   followHash(() => data);
   if (live) follow(live, () => data, (next) => { data = next; });
   document.documentElement.dataset.ready = "true";
+  document.documentElement.dataset.opened = Math.round(performance.now());
 }
 
 start();

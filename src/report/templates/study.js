@@ -25,7 +25,7 @@ function studySection(group) {
     draw: ({colours}) => {
       const rows = group.map((of) => ({of, value: value(of), error: error(of)})).filter((row) => row.value !== null);
       return {
-        marginLeft: 150, height: 70 + group.length * 30, x: {label: unit, tickFormat: format}, y: {label: null, domain: group.map((of) => of.label), grid: true, type: "point", tickFormat: (label) => short(label, 22)},
+        marginLeft: 150, height: 70 + group.length * 30, x: {label: unit, tickFormat: format, inset: 8}, y: {label: null, domain: group.map((of) => of.label), grid: true, type: "point", tickFormat: (label) => short(label, 22)},
         marks: [
           Plot.ruleY(rows.filter((row) => row.error !== null), {y: (row) => row.of.label, x1: (row) => row.value - row.error, x2: (row) => row.value + row.error, stroke: colours.series[0], strokeWidth: 2, strokeOpacity: 0.6}),
           Plot.dot(rows, {y: (row) => row.of.label, x: "value", fill: colours.series[0], r: 4.5, title: (row) => `${row.of.label}\n${spread(row.value, row.error)}`, tip: true}),
