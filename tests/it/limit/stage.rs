@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ fn build_misbehave(root: &Path) {
         .current_dir(root)
         .status();
     assert!(
-        built.as_ref().is_ok_and(|status| status.success()),
+        built.as_ref().is_ok_and(ExitStatus::success),
         "the tests need a program of theirs; run `cargo build --example misbehave` first ({built:?})"
     );
 }
