@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use captime::policy::{Policy, PolicyKind, Problem};
-use captime::round::{LimitGrid, Observation, Price, Purpose, Round, randomness};
+use captime::round::{LimitGrid, Observation, Price, Round};
 use criterion::{BenchmarkId, Criterion, criterion_group};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -12,7 +12,9 @@ use rand_pcg::Pcg64Mcg;
 struct Play {
     policy: Box<dyn Policy>,
     round: u64,
-    world: Pcg64Mcg,
+    /// Drawn beforehand, so that only the policy is measured.
+    world: Vec<(f64, f64)>,
+    rng: Pcg64Mcg,
 }
 
 impl Play {
@@ -25,7 +27,11 @@ impl Play {
         let mut play = Self {
             policy,
             round: 0,
-            world: Pcg64Mcg::seed_from_u64(1),
+            world: {
+                let mut rng = Pcg64Mcg::seed_from_u64(1);
+                (0..8192).map(|_| (rng.random(), rng.random())).collect()
+            },
+            rng: Pcg64Mcg::seed_from_u64(2),
         };
         for _ in 0..rounds {
             play.round();
@@ -36,18 +42,12 @@ impl Play {
     fn round(&mut self) {
         self.round += 1;
         let round = Round(self.round);
-        let pull = self
-            .policy
-            .choose(round, &mut randomness(1, round, Purpose::Choose));
+        let pull = self.policy.choose(round, &mut self.rng);
         // Low arms are better, all are noisy; an exponential without its logarithm's cost.
         let quality = 1.0 / (1.0 + 0.001 * pull.arm.index() as f64);
-        let (u, v): (f64, f64) = (self.world.random(), self.world.random());
+        let (u, v) = self.world[self.round as usize % self.world.len()];
         let seen = Observation::ended(pull, v * quality, u * u * 1.5).expect("a reward");
-        self.policy.observe(
-            round,
-            black_box(seen),
-            &mut randomness(1, round, Purpose::Observe),
-        );
+        self.policy.observe(round, black_box(seen), &mut self.rng);
     }
 }
 
