@@ -78,10 +78,10 @@ impl Default for Remembered {
 
 impl Remembered {
     /// Looks at all pairs once more to find the runner-up, by the lines the choice was made by.
-    pub fn explain(
+    pub fn explain<'a>(
         &self,
         arms: usize,
-        lines_of: impl Fn(usize, &mut Vec<Line>),
+        lines_of: impl Fn(usize) -> &'a [Line],
         candidate: impl Fn(usize, usize) -> Candidate,
     ) -> Explanation {
         let Some(chosen) = self.pair else {
@@ -93,11 +93,8 @@ impl Remembered {
         };
         let mut runner_up: Option<((usize, usize), Line)> = None;
         let mut of_chosen = Line::FIRST;
-        let mut lines = vec![];
         for arm in 0..arms {
-            lines.clear();
-            lines_of(arm, &mut lines);
-            for (k, &line) in lines.iter().enumerate() {
+            for (k, &line) in lines_of(arm).iter().enumerate() {
                 if (arm, k) == chosen {
                     of_chosen = line;
                 } else if runner_up.is_none_or(|(_, best)| line.at(self.s) > best.at(self.s)) {

@@ -3,13 +3,13 @@
 use rand::Rng;
 use serde::Serialize;
 
-use super::estimate::{Estimates, Standing};
+use super::estimate::Estimates;
 use super::explanation::Remembered;
 use super::rcucb::scale;
 use super::recommendation::Recommend;
 use super::survival::Survival;
 use super::tournament::{Line, Tournament};
-use super::ucb::rescaled;
+use super::ucb::line;
 use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
 use crate::round::{Observation, Pull, Round};
 
@@ -38,6 +38,8 @@ pub struct Fixed {
     parameters: Parameters,
     /// On a grid of one limit, the largest.
     estimates: Estimates,
+    /// The index of every arm.
+    lines: Vec<Line>,
     tournament: Tournament,
     last: Remembered,
 }
@@ -48,6 +50,7 @@ pub fn new(parameters: &Parameters, problem: &Problem) -> Fixed {
     problem.limits = problem.limits.only_max();
     Fixed {
         estimates: Estimates::new(&problem, Survival::Restricted),
+        lines: vec![Line::FIRST; problem.arms],
         tournament: Tournament::new(problem.arms, scale(1.0, u64::MAX)),
         last: Remembered::default(),
         parameters: parameters.clone(),
@@ -55,26 +58,19 @@ pub fn new(parameters: &Parameters, problem: &Problem) -> Fixed {
 }
 
 impl Fixed {
-    fn lines(estimates: &Estimates, arm: usize, to: &mut Vec<Line>) {
-        to.extend(estimates.standings(arm).zip(estimates.penalties()).map(
-            |(standing, &penalty)| match standing {
-                Standing::Unvisited => Line::FIRST,
-                Standing::Awaited => Line::LAST,
-                Standing::Known { gain, count } => Line {
-                    mean: rescaled(gain, penalty),
-                    width: 1.0 / count.sqrt(),
-                },
-            },
-        ));
+    /// Computes the line of an arm anew.
+    fn redraw(&mut self, arm: usize) {
+        let penalty = self.estimates.penalties()[0];
+        let standing = self.estimates.standings(arm).next();
+        self.lines[arm] = standing.map_or(Line::FIRST, |standing| line(standing, penalty));
+        self.tournament.touch(arm);
     }
 }
 
 impl Policy for Fixed {
     fn choose(&mut self, _: Round, _: &mut dyn Rng) -> Pull {
         let s = scale(1.0, self.estimates.t());
-        let (arm, k) = self
-            .tournament
-            .best(s, |arm, to| Self::lines(&self.estimates, arm, to));
+        let (arm, k) = self.tournament.best(s, |arm| &self.lines[arm..=arm]);
         let stat = &self.estimates.of_arm(arm)[k];
         let why = if stat.count + stat.pending == 0 {
             Why::Opening
@@ -91,12 +87,12 @@ impl Policy for Fixed {
 
     fn launched(&mut self, round: Round, pull: Pull) {
         let arm = self.estimates.launched(round, pull);
-        self.tournament.touch(arm);
+        self.redraw(arm);
     }
 
     fn observe(&mut self, round: Round, seen: Observation, _: &mut dyn Rng) {
         let (arm, _) = self.estimates.observe(round, &seen);
-        self.tournament.touch(arm);
+        self.redraw(arm);
     }
 
     fn recommend(&self) -> Option<Recommendation> {
@@ -106,7 +102,7 @@ impl Policy for Fixed {
     fn explain(&self) -> Explanation {
         self.last.explain(
             self.estimates.arms(),
-            |arm, to| Self::lines(&self.estimates, arm, to),
+            |arm| &self.lines[arm..=arm],
             |arm, k| self.estimates.candidate(arm, k, f64::NAN),
         )
     }

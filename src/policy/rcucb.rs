@@ -93,6 +93,8 @@ pub struct Rcucb {
     parameters: Parameters,
     estimates: Estimates,
     opening: Opening,
+    /// The index of every pair, arm by arm, as the estimates have it.
+    lines: Vec<Line>,
     tournament: Tournament,
     last: Remembered,
 }
@@ -102,6 +104,7 @@ pub fn new(parameters: &Parameters, problem: &Problem) -> Rcucb {
     Rcucb {
         estimates: Estimates::new(problem, parameters.survival),
         opening: Opening::default(),
+        lines: vec![Line::FIRST; problem.arms * problem.limits.len()],
         tournament: Tournament::new(problem.arms, scale(parameters.alpha, u64::MAX)),
         last: Remembered::default(),
         parameters: parameters.clone(),
@@ -114,19 +117,43 @@ pub(super) fn scale(alpha: f64, t: u64) -> f64 {
 }
 
 impl Rcucb {
-    fn lines(parameters: &Parameters, estimates: &Estimates, arm: usize, to: &mut Vec<Line>) {
-        let of_arm = estimates.arm_count(arm);
+    /// Computes the lines of an arm anew, up to where the pull that changed them can have reached.
+    ///
+    /// Limits beyond it learned nothing, unless the width or the survival estimate reaches over the whole arm.
+    fn redraw(&mut self, arm: usize, reach: f64) {
+        let limits = self.estimates.limits();
+        let Parameters {
+            width, survival, ..
+        } = self.parameters;
+        let changed = match (width, survival) {
+            (Width::GainOnly, Survival::Restricted) => {
+                limits.partition_point(|&limit| limit <= reach)
+            }
+            _ => limits.len(),
+        };
+        let of_arm = self.estimates.arm_count(arm);
         let arm_count = f64::from(of_arm.observed + of_arm.pending);
-        to.extend(estimates.standings(arm).zip(estimates.penalties()).map(
-            |(standing, &penalty)| match standing {
+        let lines = &mut self.lines[arm * limits.len()..][..changed];
+        let standings = self
+            .estimates
+            .standings(arm)
+            .zip(self.estimates.penalties());
+        for (line, (standing, &penalty)) in lines.iter_mut().zip(standings) {
+            *line = match standing {
                 Standing::Unvisited => Line::FIRST,
                 Standing::Awaited => Line::LAST,
                 Standing::Known { gain, count } => Line {
                     mean: gain,
-                    width: parameters.width.per_s(count, arm_count, penalty),
+                    width: width.per_s(count, arm_count, penalty),
                 },
-            },
-        ));
+            };
+        }
+        self.tournament.touch(arm);
+    }
+
+    fn lines_of(&self, arm: usize) -> &[Line] {
+        let points = self.estimates.limits().len();
+        &self.lines[arm * points..][..points]
     }
 }
 
@@ -136,8 +163,9 @@ impl Policy for Rcucb {
         let (why, (arm, k)) = if let Some(pair) = self.opening.next(&self.estimates) {
             (Why::Opening, pair)
         } else {
-            let lines = |arm, to: &mut _| Self::lines(&self.parameters, &self.estimates, arm, to);
-            (Why::Index, self.tournament.best(s, lines))
+            let points = self.estimates.limits().len();
+            let lines_of = |arm| &self.lines[arm * points..][..points];
+            (Why::Index, self.tournament.best(s, lines_of))
         };
         self.last = Remembered {
             why,
@@ -149,12 +177,12 @@ impl Policy for Rcucb {
 
     fn launched(&mut self, round: Round, pull: Pull) {
         let arm = self.estimates.launched(round, pull);
-        self.tournament.touch(arm);
+        self.redraw(arm, pull.limit.get());
     }
 
     fn observe(&mut self, round: Round, seen: Observation, _: &mut dyn Rng) {
-        let (arm, _) = self.estimates.observe(round, &seen);
-        self.tournament.touch(arm);
+        let (arm, told) = self.estimates.observe(round, &seen);
+        self.redraw(arm, told.reach.max(told.granted));
     }
 
     fn recommend(&self) -> Option<Recommendation> {
@@ -164,7 +192,7 @@ impl Policy for Rcucb {
     fn explain(&self) -> Explanation {
         self.last.explain(
             self.estimates.arms(),
-            |arm, to| Self::lines(&self.parameters, &self.estimates, arm, to),
+            |arm| self.lines_of(arm),
             |arm, k| self.estimates.candidate(arm, k, f64::NAN),
         )
     }

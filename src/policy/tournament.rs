@@ -47,6 +47,29 @@ impl Line {
             s + lead / (other.width - self.width)
         }
     }
+
+    /// Up to which s this line, the highest of its arm, is sure to stay so.
+    ///
+    /// [`Self::sure_above`] for all others at once, with one margin that is wide enough for each. The first to catch up is the
+    /// one with the smallest lead / closing; fractions are compared crosswise, so that only one is divided out.
+    fn sure_among(self, lines: &[Self], s: f64, largest_s: f64) -> f64 {
+        let known = lines.iter().filter(|line| line.width > 0.0);
+        let sizes = known.map(|line| line.mean.abs() + largest_s * line.width);
+        let value = self.at(s) - 2e-12 * sizes.fold(1.0, f64::max);
+        let (mut first_lead, mut first_closing) = (f64::INFINITY, 1.0);
+        for &other in lines {
+            let lead = value - other.at(s);
+            let closing = other.width - self.width;
+            if lead <= 0.0 {
+                if other != self {
+                    return f64::NEG_INFINITY;
+                }
+            } else if closing > 0.0 && lead * first_closing < first_lead * closing {
+                (first_lead, first_closing) = (lead, closing);
+            }
+        }
+        s + first_lead / first_closing
+    }
 }
 
 /// The winner below one node of the tree, and how long it is sure to be one.
@@ -75,7 +98,6 @@ pub(super) struct Tournament {
     /// Where the last row begins.
     row: usize,
     largest_s: f64,
-    lines: Vec<Line>,
     /// Arms whose lines changed since the last decision.
     changed: Vec<u32>,
     is_new: bool,
@@ -97,7 +119,6 @@ impl Tournament {
             matches,
             row,
             largest_s,
-            lines: vec![],
             changed: vec![],
             is_new: true,
         }
@@ -110,39 +131,35 @@ impl Tournament {
         }
     }
 
-    /// The arm and limit with the largest index at s; `lines_of` writes the lines of an arm, limits ascending.
+    /// The arm and limit with the largest index at s; `lines_of` gives the lines of an arm, limits ascending.
     ///
     /// Ties go to the lowest arm, then the lowest limit.
-    pub fn best(
-        &mut self,
-        s: f64,
-        mut lines_of: impl FnMut(usize, &mut Vec<Line>),
-    ) -> (usize, usize) {
+    pub fn best<'a>(&mut self, s: f64, lines_of: impl Fn(usize) -> &'a [Line]) -> (usize, usize) {
         if self.is_new {
             self.is_new = false;
             self.changed.clear();
             for arm in 0..self.row {
-                self.enter(arm, s, &mut lines_of);
+                self.enter(arm, s, &lines_of);
             }
             for node in (1..self.row).rev() {
                 self.play(node, s);
             }
         }
         while let Some(arm) = self.changed.pop() {
-            self.enter(arm as usize, s, &mut lines_of);
+            self.enter(arm as usize, s, &lines_of);
             let mut node = (self.row + arm as usize) >> 1;
             while node >= 1 {
                 self.play(node, s);
                 node >>= 1;
             }
         }
-        self.refresh(1, s, &mut lines_of);
+        self.refresh(1, s, &lines_of);
         let winner = &self.matches[1];
         (winner.arm as usize, winner.limit as usize)
     }
 
     /// Replays below `node` whatever may have changed by s.
-    fn refresh(&mut self, node: usize, s: f64, lines_of: &mut impl FnMut(usize, &mut Vec<Line>)) {
+    fn refresh<'a>(&mut self, node: usize, s: f64, lines_of: &impl Fn(usize) -> &'a [Line]) {
         if s < self.matches[node].sure_below {
             return;
         }
@@ -156,41 +173,19 @@ impl Tournament {
     }
 
     /// Finds the best pair of an arm.
-    fn enter(&mut self, arm: usize, s: f64, lines_of: &mut impl FnMut(usize, &mut Vec<Line>)) {
+    fn enter<'a>(&mut self, arm: usize, s: f64, lines_of: &impl Fn(usize) -> &'a [Line]) {
         if self.matches[self.row + arm].arm == u32::MAX {
             return;
         }
-        self.lines.clear();
-        lines_of(arm, &mut self.lines);
-        let limit = highest(&self.lines, s);
-        let line = self.lines[limit];
+        let lines = lines_of(arm);
+        let limit = highest(lines, s);
+        let line = lines[limit];
         self.matches[self.row + arm] = Match {
             line,
             arm: arm as u32,
             limit: limit as u32,
-            sure_below: self.sure_among(line, s),
+            sure_below: line.sure_among(lines, s, self.largest_s),
         };
-    }
-
-    /// Up to which s this line, the highest of its arm, is sure to stay so.
-    ///
-    /// [`Line::sure_above`] for all others at once, with one margin that is wide enough for each.
-    fn sure_among(&self, line: Line, s: f64) -> f64 {
-        let known = self.lines.iter().filter(|line| line.width > 0.0);
-        let sizes = known.map(|line| line.mean.abs() + self.largest_s * line.width);
-        let value = line.at(s) - 2e-12 * sizes.fold(1.0, f64::max);
-        let mut sure_below = f64::INFINITY;
-        for &other in &self.lines {
-            let lead = value - other.at(s);
-            if lead <= 0.0 {
-                if other != line {
-                    return f64::NEG_INFINITY;
-                }
-            } else if other.width > line.width {
-                sure_below = sure_below.min(s + lead / (other.width - line.width));
-            }
-        }
-        sure_below
     }
 
     /// Plays the match between the winners of two halves.
@@ -275,7 +270,7 @@ mod tests {
                     lines[arm] = (0..limits).map(|_| draw(&mut rng)).collect();
                     tournament.touch(arm);
                 }
-                let found = tournament.best(s, |arm, to| to.extend_from_slice(&lines[arm]));
+                let found = tournament.best(s, |arm| &lines[arm]);
                 prop_assert_eq!(found, scan(&lines, s));
             }
         }
@@ -295,7 +290,7 @@ mod tests {
         let mut tournament = Tournament::new(16, 10.0);
         for step in 0..1000 {
             let s = f64::from(step) * 0.01;
-            let found = tournament.best(s, |arm, to| to.extend_from_slice(&lines[arm]));
+            let found = tournament.best(s, |arm| &lines[arm]);
             assert_eq!(found, scan(&lines, s));
         }
     }

@@ -46,6 +46,8 @@ pub struct Ucb {
     /// T_{i,tau} and the gains of the pulls of exactly this pair.
     played: Vec<Stat>,
     pending: Pending,
+    /// The index of every pair, arm by arm.
+    lines: Vec<Line>,
     tournament: Tournament,
     last: Remembered,
 }
@@ -56,6 +58,7 @@ pub fn new(parameters: &Parameters, problem: &Problem) -> Ucb {
         estimates: Estimates::new(problem, Survival::Restricted),
         played: vec![Stat::default(); problem.arms * problem.limits.len()],
         pending: Pending::default(),
+        lines: vec![Line::FIRST; problem.arms * problem.limits.len()],
         tournament: Tournament::new(problem.arms, scale(parameters.alpha, u64::MAX)),
         last: Remembered::default(),
         parameters: parameters.clone(),
@@ -74,20 +77,26 @@ impl Ucb {
         Some(pull.arm.index() * limits.len() + k)
     }
 
-    fn lines(estimates: &Estimates, played: &[Stat], arm: usize, to: &mut Vec<Line>) {
-        let penalties = estimates.penalties();
-        let largest = penalties[penalties.len() - 1];
-        let of_arm = &played[arm * penalties.len()..][..penalties.len()];
-        to.extend(of_arm.iter().zip(penalties).map(|(stat, &penalty)| {
-            match stat.standing(penalty, || stat.gain(penalty)) {
-                Standing::Unvisited => Line::FIRST,
-                Standing::Awaited => Line::LAST,
-                Standing::Known { gain, count } => Line {
-                    mean: rescaled(gain, largest),
-                    width: 1.0 / count.sqrt(),
-                },
-            }
-        }));
+    /// Computes the line of a pair anew.
+    fn redraw(&mut self, pair: usize) {
+        let penalties = self.estimates.penalties();
+        let (points, largest) = (penalties.len(), penalties[penalties.len() - 1]);
+        let (stat, penalty) = (&self.played[pair], penalties[pair % points]);
+        let standing = stat.standing(penalty, || stat.gain(penalty));
+        self.lines[pair] = line(standing, largest);
+        self.tournament.touch(pair / points);
+    }
+}
+
+/// The index of a pair or arm as it stands.
+pub(super) fn line(standing: Standing, largest_penalty: f64) -> Line {
+    match standing {
+        Standing::Unvisited => Line::FIRST,
+        Standing::Awaited => Line::LAST,
+        Standing::Known { gain, count } => Line {
+            mean: rescaled(gain, largest_penalty),
+            width: 1.0 / count.sqrt(),
+        },
     }
 }
 
@@ -99,9 +108,10 @@ pub(super) fn rescaled(gain: f64, largest_penalty: f64) -> f64 {
 impl Policy for Ucb {
     fn choose(&mut self, _: Round, _: &mut dyn Rng) -> Pull {
         let s = scale(self.parameters.alpha, self.estimates.t());
-        let lines = |arm, to: &mut _| Self::lines(&self.estimates, &self.played, arm, to);
-        let (arm, k) = self.tournament.best(s, lines);
-        let stat = &self.played[arm * self.estimates.limits().len() + k];
+        let points = self.estimates.limits().len();
+        let lines_of = |arm| &self.lines[arm * points..][..points];
+        let (arm, k) = self.tournament.best(s, lines_of);
+        let stat = &self.played[arm * points + k];
         let why = if stat.count + stat.pending == 0 {
             Why::Opening
         } else {
@@ -116,24 +126,25 @@ impl Policy for Ucb {
     }
 
     fn launched(&mut self, round: Round, pull: Pull) {
-        let arm = self.estimates.launched(round, pull);
+        self.estimates.launched(round, pull);
         if let Some(pair) = self.pair(pull)
             && self.pending.insert(round, pull)
         {
             self.played[pair].pending += 1;
-            self.tournament.touch(arm);
+            self.redraw(pair);
         }
     }
 
     fn observe(&mut self, round: Round, seen: Observation, _: &mut dyn Rng) {
-        let (arm, told) = self.estimates.observe(round, &seen);
+        let (_, told) = self.estimates.observe(round, &seen);
         if let Some(pair) = self.pending.remove(round).and_then(|pull| self.pair(pull)) {
             self.played[pair].pending -= 1;
+            self.redraw(pair);
         }
         if let Some(pair) = self.pair(seen.pull()) {
             enter(&mut self.played[pair], &told);
+            self.redraw(pair);
         }
-        self.tournament.touch(arm);
     }
 
     fn recommend(&self) -> Option<Recommendation> {
@@ -144,7 +155,7 @@ impl Policy for Ucb {
         let points = self.estimates.limits().len();
         self.last.explain(
             self.estimates.arms(),
-            |arm, to| Self::lines(&self.estimates, &self.played, arm, to),
+            |arm| &self.lines[arm * points..][..points],
             |arm, k| {
                 let mut candidate = self.estimates.candidate(arm, k, f64::NAN);
                 let stat = &self.played[arm * points + k];

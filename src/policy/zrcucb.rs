@@ -164,7 +164,7 @@ impl ZRcucb {
 impl Policy for ZRcucb {
     fn choose(&mut self, _: Round, _: &mut dyn Rng) -> Pull {
         let s = self.s();
-        let (arm, k) = self.tournament.best(s, |arm, to| self.grids[arm].lines(to));
+        let (arm, k) = self.tournament.best(s, |arm| self.grids[arm].lines());
         let stat = self.grids[arm].stat(k);
         let why = if stat.count + stat.pending == 0 {
             Why::Opening
@@ -234,7 +234,7 @@ impl Policy for ZRcucb {
     fn explain(&self) -> Explanation {
         self.last.explain(
             self.grids.len(),
-            |arm, to| self.grids[arm].lines(to),
+            |arm| self.grids[arm].lines(),
             |arm, k| self.candidate(arm, k),
         )
     }

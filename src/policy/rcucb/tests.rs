@@ -23,13 +23,31 @@ fn policy(spec: &str, problem: &Problem) -> Rcucb {
     }
 }
 
+/// The index of a pair, computed from the estimates alone.
+fn printed_line(policy: &Rcucb, arm: usize, k: usize) -> Line {
+    let estimates = &policy.estimates;
+    let of_arm = estimates.arm_count(arm);
+    let arm_count = f64::from(of_arm.observed + of_arm.pending);
+    match estimates.standings(arm).nth(k) {
+        None | Some(Standing::Unvisited) => Line::FIRST,
+        Some(Standing::Awaited) => Line::LAST,
+        Some(Standing::Known { gain, count }) => Line {
+            mean: gain,
+            width: policy
+                .parameters
+                .width
+                .per_s(count, arm_count, estimates.penalties()[k]),
+        },
+    }
+}
+
 /// The pair a full scan finds, by the printed definition of the choice.
 fn scan(policy: &Rcucb, s: f64) -> Pull {
     let mut best = (f64::NEG_INFINITY, 0, 0);
-    let mut lines = vec![];
     for arm in 0..policy.estimates.arms() {
-        lines.clear();
-        Rcucb::lines(&policy.parameters, &policy.estimates, arm, &mut lines);
+        let lines: Vec<Line> = (0..policy.estimates.limits().len())
+            .map(|k| printed_line(policy, arm, k))
+            .collect();
         let k = highest(&lines, s);
         if lines[k].at(s) > best.0 {
             best = (lines[k].at(s), arm, k);
@@ -135,9 +153,7 @@ fn the_confidence_bound_covers_as_proposition_1_promises() {
             );
         }
         let s = scale(alpha, t);
-        let mut lines = vec![];
-        Rcucb::lines(&policy.parameters, &policy.estimates, 0, &mut lines);
-        for ((line, limit), misses) in lines.iter().zip(limits).zip(&mut misses) {
+        for ((line, limit), misses) in policy.lines_of(0).iter().zip(limits).zip(&mut misses) {
             let error = (line.mean - exact(limit.get())).abs();
             *misses += i32::from(error > s * line.width);
             misses_of_a_tenth += i32::from(error > 0.1 * s * line.width);

@@ -20,6 +20,8 @@ pub(super) struct ArmGrid {
     history: Vec<Told>,
     /// Limits of the pulls under way.
     under_way: Vec<Limit>,
+    /// Index lines of all points.
+    lines: Vec<Line>,
     width: Width,
     parts: u64,
 }
@@ -36,6 +38,7 @@ impl ArmGrid {
             product_limit,
             history: vec![],
             under_way: vec![],
+            lines: vec![Line::FIRST; first.len()],
             width: parameters.width,
             parts: parameters.m,
         }
@@ -86,15 +89,21 @@ impl ArmGrid {
         }
     }
 
-    /// Index lines: nu-hat and refinement, and the confidence width.
-    pub fn lines(&self, to: &mut Vec<Line>) {
+    /// Index lines, limits ascending: nu-hat and refinement, and the confidence width.
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    fn redraw(&mut self) {
+        let mut drawn = std::mem::take(&mut self.lines);
+        drawn.clear();
         let count = self.count();
         let arm_count = f64::from(count.observed + count.pending);
         let curve = self
             .product_limit
             .as_ref()
             .map(|product_limit| product_limit.curve(&self.points));
-        to.extend(self.stats.iter().enumerate().map(|(k, stat)| {
+        drawn.extend(self.stats.iter().enumerate().map(|(k, stat)| {
             let penalty = self.penalties[k];
             let gain = || match &curve {
                 None => stat.gain(penalty),
@@ -109,17 +118,20 @@ impl ArmGrid {
                 },
             }
         }));
+        self.lines = drawn;
     }
 
     pub fn launched(&mut self, limit: Limit) {
         self.under_way.push(limit);
         await_pull(&self.points, &mut self.stats, limit.get(), 1);
+        self.redraw();
     }
 
     pub fn landed(&mut self, limit: Limit) {
         if let Some(place) = self.under_way.iter().position(|&other| other == limit) {
             self.under_way.swap_remove(place);
             await_pull(&self.points, &mut self.stats, limit.get(), -1);
+            self.redraw();
         }
     }
 
@@ -134,6 +146,7 @@ impl ArmGrid {
         while let Some(k) = (0..self.points.len()).find(|&k| self.is_to_be_extended(k, s)) {
             self.extend(k, price);
         }
+        self.redraw();
     }
 
     fn is_to_be_extended(&self, k: usize, s: f64) -> bool {
