@@ -260,3 +260,110 @@ fn describe(what: &str, candidate: &Candidate, words: &Words, out: &mut String) 
         100.0 * candidate.survival
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_pcg::Pcg64Mcg;
+
+    use super::*;
+    use crate::policy::{Policy, PolicyKind, Problem};
+    use crate::round::{LimitGrid, Observation, Price, Pull, Round};
+
+    /// Two arms that always bring the same, and what is needed to play them.
+    struct Play {
+        policy: Box<dyn Policy>,
+        rng: Pcg64Mcg,
+        round: u64,
+    }
+
+    impl Play {
+        fn new(spec: &str) -> Self {
+            let limits = LimitGrid::new([1.0]).unwrap();
+            let price = Price::new("none", "par10", 1.0).unwrap();
+            let problem = Problem::new(2, limits, price).unwrap();
+            Self {
+                policy: PolicyKind::parse(spec).unwrap().build(&problem),
+                rng: Pcg64Mcg::seed_from_u64(1),
+                round: 0,
+            }
+        }
+
+        fn choose(&mut self) -> Pull {
+            self.round += 1;
+            self.policy.choose(Round(self.round), &mut self.rng)
+        }
+
+        fn observe(&mut self, pull: Pull, reward: f64) {
+            let seen = Observation::ended(pull, reward, 0.5).unwrap();
+            self.policy.observe(Round(self.round), seen, &mut self.rng);
+        }
+
+        fn constant(&mut self, rounds: u64) {
+            for _ in 0..rounds {
+                let pull = self.choose();
+                self.observe(pull, if pull.arm.index() == 0 { 0.6 } else { 0.5 });
+            }
+        }
+    }
+
+    /// The number that stands after these words.
+    fn number_after(text: &str, words: &str) -> f64 {
+        let rest = text.split_once(words).unwrap_or_else(|| panic!("{text}")).1;
+        let end = rest.find([',', ' ']).unwrap_or(rest.len());
+        rest[..end].parse().unwrap_or_else(|_| panic!("{text}"))
+    }
+
+    #[test]
+    fn as_many_more_pulls_as_foretold_bring_the_runner_up_forward() {
+        for rounds in [30, 300, 3000] {
+            let mut play = Play::new("rcucb");
+            play.constant(rounds);
+            let chosen = play.choose();
+            let text = otherwise(&play.policy.explain()).unwrap();
+            let foretold = number_after(&text, "after some ");
+            let reward = if chosen.arm.index() == 0 { 0.6 } else { 0.5 };
+            let mut pulls = 0.0;
+            loop {
+                play.observe(chosen, reward);
+                pulls += 1.0;
+                if play.choose() != chosen {
+                    break;
+                }
+            }
+            // The logarithm grows meanwhile and widens the rarer arm more, so it comes rather sooner.
+            assert!(
+                pulls <= foretold && pulls >= (0.3 * foretold).floor(),
+                "{pulls}: {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_mean_that_falls_by_more_than_said_lets_the_runner_up_pass() {
+        for (factor, passes) in [(0.98, false), (1.02, true)] {
+            let mut play = Play::new("rcucb");
+            play.constant(400);
+            let before = {
+                play.choose();
+                play.policy.explain()
+            };
+            let gap = number_after(&otherwise(&before).unwrap(), "falls by more than ");
+            let (chosen, runner_up) = (before.chosen.unwrap(), before.runner_up.unwrap());
+            let fallen = chosen.mean - factor * gap + chosen.width;
+            assert_eq!(fallen < runner_up.index, passes, "{before:?}");
+        }
+    }
+
+    #[test]
+    fn what_had_to_be_played_first_and_what_was_drawn_say_so() {
+        let mut play = Play::new("rcucb");
+        play.choose();
+        assert!(otherwise(&play.policy.explain()).is_none_or(|text| text.starts_with("nothing")));
+        let mut play = Play::new("joint-ts");
+        play.constant(20);
+        play.choose();
+        let text = otherwise(&play.policy.explain()).unwrap();
+        assert!(text.contains("another seed may choose it"), "{text}");
+    }
+}

@@ -264,6 +264,11 @@ fn a_page_of_13440_rounds_is_small_and_can_be_used() {
     assert!(size <= 3_000_000, "{size} bytes");
     browser.resize(1280, 900);
     browser.open_file(&path);
+    let opened = browser.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd");
+    eprintln!("a page of 13,440 rounds and {size} bytes opens in {opened} ms");
+    // A second on an idle machine; tests share theirs.
+    let opened = opened.as_f64().unwrap();
+    assert!(opened > 0.0 && opened < 8_000.0, "{opened} ms");
     browser.draw_all();
     browser.assert_quiet();
     // Charts have marks, axes with units and a legend, and are saved with all of that inside.

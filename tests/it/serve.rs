@@ -244,17 +244,21 @@ fn a_live_page_receives_rounds_without_being_loaded_again() {
     browser.evaluate("window.isSame = true");
     let rounds = "document.querySelector('#numbers b').textContent";
     browser.wait_for(&format!("{rounds} === '20'"));
-    making.play(21);
-    making.flush();
-    let began = Instant::now();
-    browser.wait_for(&format!("{rounds} === '21'"));
-    // A second on an idle machine; tests share theirs.
-    assert!(
-        began.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        began.elapsed()
-    );
-    browser.wait_for("document.querySelector('#latest-rounds').dataset.rows === '21'");
+    let mut waits: Vec<Duration> = (21..=25)
+        .map(|round| {
+            making.play(round);
+            making.flush();
+            let began = Instant::now();
+            browser.wait_for(&format!("{rounds} === '{round}'"));
+            began.elapsed()
+        })
+        .collect();
+    waits.sort();
+    eprintln!("a new round is on the page after {waits:?}");
+    // Each within a second on an idle machine; tests share theirs.
+    assert!(waits[0] < Duration::from_secs(1), "{waits:?}");
+    assert!(waits[4] < Duration::from_secs(5), "{waits:?}");
+    browser.wait_for("document.querySelector('#latest-rounds').dataset.rows === '25'");
     // Thousands at once do not drown it.
     for rounds in (2_000..=20_000).step_by(2_000) {
         making.play(rounds);
