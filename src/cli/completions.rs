@@ -11,7 +11,9 @@ use super::{Cli, Exit, Failure};
 Examples:
   captime completions bash > ~/.local/share/bash-completion/completions/captime
   captime completions zsh > ~/.zfunc/_captime
-  captime completions fish > ~/.config/fish/completions/captime.fish")]
+  captime completions fish > ~/.config/fish/completions/captime.fish
+
+Exit codes: 0 done; 1 failure of ours; 2 bad usage.")]
 pub struct CompletionsArgs {
     /// Which shell
     #[arg(value_enum)]

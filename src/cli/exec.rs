@@ -25,11 +25,11 @@ Examples:
   captime exec --cpu 60s --memory 2GiB --report run.json -- solver instance.cnf
   captime exec --wall 1m --output-limit 64KiB --report - -- ./flaky --seed 1
 
-The report is one JSON object: cause (none, wall, cpu, memory, cancelled), exit_code, signal, wall_seconds, cpu_seconds,
-user_seconds, system_seconds, peak_memory_bytes, left_behind, level, cpu_exact, memory_exact, command, and stdout and stderr
+The report is one JSON object: cause (none, wall, cpu, memory, cancelled), exit_code, signal, wall_seconds, cpu_seconds, \
+user_seconds, system_seconds, peak_memory_bytes, left_behind, level, cpu_exact, memory_exact, command, and stdout and stderr \
 where captured. Where cpu_exact or memory_exact is false, that number is a lower bound.
 
-Exit codes: the command's own; 124 a limit ended it; 128 + signal a signal did (also the one that asked us to stop); 125
+Exit codes: the command's own; 124 a limit ended it; 128 + signal a signal did (also the one that asked us to stop); 125 \
 captime failed; 126 the command cannot be executed; 127 it was not found. Whoever needs certainty reads the report.";
 
 /// Run one command under limits and report what it used.

@@ -104,12 +104,13 @@ pub struct ForestArgs {
 const HELP: &str = "\
 Examples:
   captime forest houses.csv --predict Price
-  captime forest houses.csv --predict Price --trees 300 --mtry 24 --min-node-size 5 --sample-fraction 0.632 --splits 10
+  captime forest houses.csv --predict Price --trees 300 --mtry 24 --splits 10
   captime forest houses.csv --predict Price --limit 250ms --resource cpu --format json
   captime forest iris.csv --predict Species --engine linfa --limit 2s
 
-A fit that hits its limit is told as `stopped`, without error or reward, and is no failure. In a process of its own the limit is on
+A fit that hits its limit is told as `stopped`, without error or reward, and is no failure. In a process of its own the limit is on \
 the whole process, reading the file included.
+
 Exit codes: 0 done or stopped; 1 failure of ours; 2 bad usage or data.";
 
 /// How to write the result.

@@ -2,13 +2,23 @@
 
 use std::io::Write;
 
-use clap::CommandFactory;
+use clap::{Args, CommandFactory};
 use clap_mangen::Man;
 
 use super::{Cli, Exit, Failure};
 
+/// Write the manual page to stdout: captime and every command of it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  captime man | man -l -
+  captime man > ~/.local/share/man/man1/captime.1
+
+Exit codes: 0 done; 1 failure of ours; 2 bad usage.")]
+pub struct ManArgs {}
+
 /// Runs the command.
-pub fn run() -> Result<Exit, Failure> {
+pub fn run(_: &ManArgs) -> Result<Exit, Failure> {
     let mut command = Cli::command();
     command.build();
     let mut page = vec![];

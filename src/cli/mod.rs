@@ -55,8 +55,7 @@ enum Command {
     Forest(forest::ForestArgs),
     Exec(exec::Exec),
     Completions(completions::CompletionsArgs),
-    /// Write the manual page to stdout, for `man -l -`.
-    Man,
+    Man(man::ManArgs),
 }
 
 /// Runs the command line of this process and gives its exit status.
@@ -102,7 +101,7 @@ fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Serve(args) => serve::run(args),
         Command::Export(args) => export::run(args),
         Command::Completions(args) => completions::run(&args),
-        Command::Man => man::run(),
+        Command::Man(args) => man::run(&args),
         Command::Ask(args) => ask::run(args),
         Command::Record(args) => record::run(args),
         Command::Check(check) => check.run(),

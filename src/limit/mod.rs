@@ -6,16 +6,25 @@
 //! `captime exec` (`front`) does the same without a socket. What the machine cannot do is found out once ([`detect`])
 //! and said in every report ([`Level`], `cpu_exact`, `memory_exact`).
 //!
-//! ```no_run
-//! use captime::limit::{Cause, Launch, Limits, Setup, Supervisor};
+//! ```standalone_crate
+//! use captime::limit::{Cause, Launch, Limits, SUPERVISE, Setup, Supervisor, supervise};
 //! use std::time::Duration;
 //!
-//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! let mut supervisor = Supervisor::start(&Setup::default()).await?;
-//! let limits = Limits { wall: Some(Duration::from_millis(200)), ..Limits::default() };
-//! let report = supervisor.run(&Launch::new(["sleep", "10"]), &limits).await?;
-//! assert_eq!(report.cause, Cause::Wall);
-//! # Ok::<(), captime::limit::LimitError>(()) }).unwrap();
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     // The small process is this very program, started once more: it must say so before anything else.
+//!     let words: Vec<_> = std::env::args_os().skip(1).collect();
+//!     if words.first().is_some_and(|word| word == SUPERVISE) {
+//!         std::process::exit(supervise(&words[1..]).into());
+//!     }
+//!     tokio::runtime::Runtime::new()?.block_on(async {
+//!         let mut supervisor = Supervisor::start(&Setup::default()).await?;
+//!         let limits = Limits { wall: Some(Duration::from_millis(200)), ..Limits::default() };
+//!         let report = supervisor.run(&Launch::new(["sleep", "10"]), &limits).await?;
+//!         assert_eq!(report.cause, Cause::Wall);
+//!         supervisor.close().await;
+//!         Ok(())
+//!     })
+//! }
 //! ```
 
 mod capture;

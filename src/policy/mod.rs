@@ -1,6 +1,31 @@
 //! Policies: what chooses a pull each round and learns from what it brought. One file each, plus a line in `kind.rs`.
 //!
-//! No file, clock or thread in here: a policy is a function of its problem, its seed and what it was told.
+//! No file, clock or thread in here: a policy is a function of its problem, its seed and what it was told. Hence it can be
+//! embedded anywhere:
+//!
+//! ```
+//! use captime::policy::{PolicyKind, Problem};
+//! use captime::round::{LimitGrid, Observation, Price, Purpose, Round, randomness};
+//!
+//! // Three arms, four limits up to 10 s, PAR10; the second arm is the fastest.
+//! let problem = Problem::new(3, LimitGrid::logarithmic(1.0, 10.0, 4)?, Price::new("linear", "par10", 10.0)?)?;
+//! let mut policy = PolicyKind::parse("joint-ts").expect("a known policy").build(&problem);
+//! for number in 1..=200 {
+//!     let round = Round(number);
+//!     let pull = policy.choose(round, &mut randomness(1, round, Purpose::Choose));
+//!     policy.launched(round, pull);
+//!     let seconds = [8.0, 0.5, 20.0][pull.arm.index()];
+//!     let seen = if seconds <= pull.limit.get() {
+//!         Observation::ended(pull, 1.0, seconds)?
+//!     } else {
+//!         Observation::censored(pull, pull.limit.get())?
+//!     };
+//!     policy.observe(round, seen, &mut randomness(1, round, Purpose::Observe));
+//! }
+//! let answer = policy.recommend().ok_or("something was observed")?;
+//! assert_eq!(answer.pull.arm.index(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod beta;
 mod estimate;

@@ -1,4 +1,22 @@
-//! The scenario file: YAML text to a tree with places ([`raw`]), then to a checked [`Scenario`], all mistakes at once.
+//! The scenario file: YAML text to a tree with places (`raw`), then to a checked [`Scenario`], all mistakes at once.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! let text = "
+//! target: {command: [sort, "--parallel={threads}", /dev/null], reward: {exit: [0]}}
+//! arms: {grid: {threads: [1, 2, 4]}}
+//! limits: {of: wall, from: 10ms, to: 1s, points: 3, scale: log}
+//! budget: {rounds: 30}
+//! ";
+//! let checked = captime::scenario::parse(text, Path::new("sort.yaml"), Path::new("."))?;
+//! assert_eq!(checked.scenario.space.len(), 3);
+//!
+//! let mistaken = text.replace("points", "pionts");
+//! let error = captime::scenario::parse(&mistaken, Path::new("sort.yaml"), Path::new(".")).unwrap_err();
+//! assert!(error.to_string().contains("points"));
+//! # Ok::<(), captime::scenario::ScenarioError>(())
+//! ```
 
 mod caution;
 mod check;

@@ -2,6 +2,18 @@
 //!
 //! Arms are numbered, not stored: a configuration is made from the arm's number when somebody asks for it, so that ten
 //! million arms cost no more memory than their parameters.
+//!
+//! ```
+//! use captime::round::ArmId;
+//! use captime::space::{Parameter, Space, Value};
+//!
+//! let trees = Parameter::new("trees", vec![Value::Integer(100), Value::Integer(500)]);
+//! let grow = Parameter::new("grow", vec![Value::Flag(false), Value::Flag(true)]);
+//! let space = Space::grid(vec![trees, grow], &[], &[])?;
+//! assert_eq!(space.len(), 4);
+//! assert_eq!(space.configuration(ArmId::from_index(2)).to_string(), "trees=500 grow=false");
+//! # Ok::<(), captime::space::SpaceError>(())
+//! ```
 
 mod arms;
 mod configuration;

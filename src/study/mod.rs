@@ -3,6 +3,23 @@
 //! Regret needs known gains, so a study plays targets in virtual time only. A [`Setting`] is one problem with its limits
 //! and prices; every policy meets every setting `repetitions` times, and the same repetition of any policy meets the same
 //! random numbers. Repetitions run on all cores and are folded in their order, so that the number of threads changes nothing.
+//!
+//! ```
+//! use captime::policy::{PolicyKind, Problem};
+//! use captime::study::{Plan, Progress, Setting, play_all};
+//! use captime::target::synthetic::{Grid, Synthetic, SyntheticProblem};
+//!
+//! let problem = SyntheticProblem::parse("poscorr")?;
+//! let limits = Grid::parse("recovered")?.limits(problem);
+//! let known = Problem::new(problem.arms(), limits, Synthetic::price())?;
+//! let setting = Setting::new("poscorr".into(), "recovered".into(), known, Box::new(Synthetic::new(problem)));
+//! let policies = ["joint-ts", "uniform"].map(|name| PolicyKind::parse(name).expect("a known policy"));
+//! let plan =
+//!     Plan { settings: vec![setting], policies: policies.into(), rounds: 2000, repetitions: 4, seed: 1, threads: 2 };
+//! let standings = play_all(&plan, &Progress::silent());
+//! assert!(standings[0].regret.mean < standings[1].regret.mean);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod curve;
 mod error;

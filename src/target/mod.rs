@@ -3,6 +3,17 @@
 //! The targets in here live in virtual time: a pull costs no time of ours, and its expected gain is known exactly, which
 //! is what a study needs to speak of regret. `synthetic` draws from the paper's distributions, `recorded` replays runs that
 //! somebody measured once.
+//!
+//! ```
+//! use captime::round::{ArmId, Limit};
+//! use captime::target::VirtualTarget;
+//! use captime::target::synthetic::{Synthetic, SyntheticProblem};
+//!
+//! let target = Synthetic::new(SyntheticProblem::parse("indep")?);
+//! let gain = target.gain(ArmId::from_index(0), Limit::new(0.5)?, &Synthetic::price());
+//! assert!((gain - 0.441776).abs() < 1e-6);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod command;
 mod error;

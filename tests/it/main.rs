@@ -7,6 +7,7 @@
 mod ask;
 mod check;
 mod datasets;
+mod dependencies;
 mod examples;
 mod exec;
 mod faults;

@@ -6,10 +6,45 @@ fn captime() -> Command {
     Command::new(env!("CARGO_BIN_EXE_captime"))
 }
 
+fn help(words: &[&str]) -> String {
+    let output = captime().args(words).arg("--help").assert().code(0);
+    String::from_utf8(output.get_output().stdout.clone()).unwrap()
+}
+
+/// The commands that the help of captime lists.
+fn commands() -> Vec<String> {
+    let help = help(&[]);
+    let list = help.split_once("Commands:\n").unwrap().1;
+    list.lines()
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .map(|line| line.split_whitespace().next().unwrap().to_owned())
+        .filter(|name| name != "help")
+        .collect()
+}
+
 #[test]
 fn help_is_data_and_bad_usage_is_exit_2() {
     let help = captime().arg("--help").assert().code(0);
     assert!(!help.get_output().stdout.is_empty());
     let bad = captime().arg("no-such-command").assert().code(2);
     assert!(bad.get_output().stdout.is_empty());
+}
+
+#[test]
+fn the_help_of_every_command_says_its_purpose_two_examples_and_its_exit_codes() {
+    insta::assert_snapshot!("help", help(&[]));
+    let commands = commands();
+    assert!(commands.len() >= 15, "{commands:?}");
+    for name in &commands {
+        let help = help(&[name]);
+        let examples = help.split_once("Examples:\n").expect(name).1;
+        let examples = examples.split("\n\n").next().unwrap().lines();
+        let count = examples
+            .filter(|line| line.starts_with(&format!("  captime {name}")))
+            .count();
+        assert!(count >= 2, "{name} has {count} examples");
+        assert!(help.contains("Exit codes:"), "{name}");
+        insta::assert_snapshot!(format!("help_{name}"), help);
+    }
 }

@@ -1,0 +1,98 @@
+//! What we build on: licences we may ship under, and one source for all of it.
+//!
+//! Advisories need a database from the network; `deny.toml` has cargo-deny look there, where it is installed.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Licences that ask for no more than a notice; the same list as in `deny.toml`.
+const ALLOWED: &[&str] = &[
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Whether an SPDX expression of `AND` over `OR` (the older `/` too) leaves us a licence we may use.
+fn is_allowed(expression: &str) -> bool {
+    expression.split(" AND ").all(|part| {
+        let part = part.trim_matches(['(', ')', ' ']).replace('/', " OR ");
+        part.split(" OR ")
+            .any(|name| ALLOWED.contains(&name.trim()))
+    })
+}
+
+fn packages() -> Vec<Value> {
+    let version = Command::new("rustc").arg("-vV").output().unwrap();
+    let version = String::from_utf8(version.stdout).unwrap();
+    let host = version
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .unwrap();
+    // Only what this machine needs was downloaded for the build that runs this test.
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--format-version=1",
+            "--locked",
+            "--offline",
+            "--filter-platform",
+            host,
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+#[test]
+fn every_dependency_has_a_licence_that_asks_for_no_more_than_a_notice() {
+    let packages = packages();
+    assert!(packages.len() > 50, "{} packages", packages.len());
+    for package in packages {
+        let licence = package["license"].as_str().unwrap_or("none");
+        assert!(
+            is_allowed(licence),
+            "{} is under {licence}",
+            package["name"]
+        );
+    }
+}
+
+#[test]
+fn every_dependency_comes_from_the_registry() {
+    for package in packages() {
+        let source = package["source"].as_str();
+        let is_ours = package["name"] == "captime";
+        assert!(
+            is_ours || source.is_some_and(|source| source.starts_with("registry+")),
+            "{}: {source:?}",
+            package["name"]
+        );
+    }
+}
+
+#[test]
+fn a_licence_expression_is_read_as_it_is_meant() {
+    assert!(is_allowed("(MIT OR Apache-2.0) AND Unicode-3.0"));
+    assert!(is_allowed("Unlicense/MIT"));
+    assert!(is_allowed("MIT OR Apache-2.0 OR LGPL-2.1-or-later"));
+    assert!(!is_allowed("AGPL-3.0"));
+    assert!(!is_allowed("MIT AND GPL-3.0-only"));
+}
