@@ -6,6 +6,7 @@
 
 mod curve;
 mod error;
+pub mod exam;
 mod figure;
 mod play;
 mod progress;
