@@ -21,6 +21,7 @@ const EXAMPLES: &str = r#"Each line on stdin is one request, each gets one line 
   {"tell":{"id":1,"failed":true}}                      it crashed
       {"told":{"id":1}}
   {"best":{}}                                          the pair to use if you stopped now
+  {"best":{"limit":300}}                               the arm to use where every run is granted this limit
   {"explain":{}}                                       why the last pull was chosen
 Several pulls may be open at once. A bad line gets {"error":{"line","what","fix"}} and changes nothing.
 

@@ -10,9 +10,12 @@ use clap::{Args, ValueEnum};
 use super::scenario_file::read_scenario;
 use super::{Exit, Failure};
 use crate::policy::{PolicyError, PolicyKind};
+use crate::quantity;
 use crate::report::study_page;
+use crate::scenario::Scenario;
+use crate::study::exam::{self, Exam, ExamPlan, judge_all};
 use crate::study::{
-    Plan, Progress, Setting, Standing, curves_csv, figure, play_all, summary_csv, text,
+    Plan, Progress, Setting, Standing, StudyError, curves_csv, figure, play_all, summary_csv, text,
 };
 use crate::target::TargetError;
 use crate::target::synthetic::{Grid, SyntheticProblem};
@@ -33,6 +36,8 @@ Examples:
       also writes one HTML page with all charts, regret curves as SVG, and the data
   captime study replay.yaml --policy rcucb --policy fixed --format json
       a scenario with a synthetic or recorded target
+  captime study replay.yaml --budget 1h,10h,100h --policy halving --policy race --repetitions 20
+      play on the training instances until so much CPU time is spent, judge the answer on the test instances
 
 Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario.";
 
@@ -59,6 +64,9 @@ pub struct StudyArgs {
     /// Rounds of a repetition [default: 100000, or the scenario's budget]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     rounds: Option<u64>,
+    /// CPU time to spend instead of rounds, on a recorded target: answers are judged on instances kept back, by PAR10
+    #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = budget, conflicts_with = "rounds")]
+    budget: Vec<f64>,
     /// How often every policy meets every problem
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     repetitions: u64,
@@ -88,6 +96,9 @@ enum Format {
 
 /// Runs the command.
 pub fn run(args: StudyArgs) -> Result<Exit, Failure> {
+    if !args.budget.is_empty() {
+        return run_exam(&args);
+    }
     let plan = plan(&args)?;
     if let Some(folder) = &args.out {
         // Before hours of work, not after.
@@ -110,18 +121,72 @@ pub fn run(args: StudyArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Plays until a budget of CPU time is spent.
+fn run_exam(args: &StudyArgs) -> Result<Exit, Failure> {
+    if args.what.as_os_str() == "paper" {
+        let message =
+            "`--budget` goes with a scenario whose target is `recorded`, not with `paper`";
+        return Err(
+            Failure::usage(message).hint(Some("`--rounds` says how long to play on `paper`"))
+        );
+    }
+    let scenario = scenario(args)?;
+    let given = given_policies(args)?;
+    let plan = ExamPlan {
+        exam: Exam::of_scenario(&scenario).map_err(|error| refused_study(args, &error))?,
+        policies: if given.is_empty() {
+            scenario.policies.clone()
+        } else {
+            given
+        },
+        budgets: args.budget.clone(),
+        repetitions: args.repetitions,
+        seed: args.seed.unwrap_or(scenario.seed),
+        threads: threads(args),
+    };
+    let marks = {
+        let progress = Progress::on_terminal(plan.total_seconds());
+        judge_all(&plan, &progress)
+    };
+    let mut stdout = BufWriter::new(io::stdout().lock());
+    match args.format {
+        Format::Text => exam::text(&marks, &mut stdout)?,
+        Format::Json => write_json(&marks, &mut stdout)?,
+        Format::Csv => exam::summary_csv(&marks, &mut stdout)?,
+    }
+    stdout.flush()?;
+    Ok(Exit::Done)
+}
+
+/// A budget in seconds.
+fn budget(text: &str) -> Result<f64, String> {
+    let seconds =
+        quantity::parse_seconds(text).map_err(|error| format!("{error}; {}", error.hint()))?;
+    if seconds > 0.0 {
+        Ok(seconds)
+    } else {
+        Err(format!("`{text}` is no time to spend; write it like `10h`"))
+    }
+}
+
+fn given_policies(args: &StudyArgs) -> Result<Vec<PolicyKind>, Failure> {
+    args.policy.iter().map(|spec| policy(spec)).collect()
+}
+
+fn threads(args: &StudyArgs) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    args.threads.map_or_else(cores, |threads| threads as usize)
+}
+
 /// What is to be played, and on how many threads.
 fn plan(args: &StudyArgs) -> Result<Plan, Failure> {
-    let given = args.policy.iter().map(|spec| policy(spec));
-    let given: Vec<PolicyKind> = given.collect::<Result<_, _>>()?;
-    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut plan = Plan {
         settings: vec![],
-        policies: given,
+        policies: given_policies(args)?,
         rounds: args.rounds.unwrap_or(ROUNDS),
         repetitions: args.repetitions,
         seed: args.seed.unwrap_or(1),
-        threads: args.threads.map_or_else(cores, |threads| threads as usize),
+        threads: threads(args),
     };
     if args.what.as_os_str() == "paper" {
         plan.settings = paper_settings(args)?;
@@ -139,18 +204,8 @@ fn plan(args: &StudyArgs) -> Result<Plan, Failure> {
 
 /// What a scenario says, where the command line does not say otherwise.
 fn add_scenario(args: &StudyArgs, plan: &mut Plan) -> Result<(), Failure> {
-    for (option, given) in [("--problem", &args.problem), ("--grid", &args.grid)] {
-        if !given.is_empty() {
-            let message = format!("`{option}` goes with `paper`, not with a scenario");
-            let hint =
-                "a scenario says it itself: `target: {synthetic: {problem: poscorr, grid: m1}}`";
-            return Err(Failure::usage(message).hint(Some(hint)));
-        }
-    }
-    let scenario = read_scenario(&args.what)?;
-    let setting = Setting::of_scenario(&scenario).map_err(|error| {
-        Failure::usage(format!("{}: {error}", args.what.display())).hint(error.hint())
-    })?;
+    let scenario = scenario(args)?;
+    let setting = Setting::of_scenario(&scenario).map_err(|error| refused_study(args, &error))?;
     plan.settings = vec![setting];
     if plan.policies.is_empty() {
         plan.policies.clone_from(&scenario.policies);
@@ -167,6 +222,23 @@ fn add_scenario(args: &StudyArgs, plan: &mut Plan) -> Result<(), Failure> {
         );
     }
     Ok(())
+}
+
+fn refused_study(args: &StudyArgs, error: &StudyError) -> Failure {
+    Failure::usage(format!("{}: {error}", args.what.display())).hint(error.hint())
+}
+
+/// The scenario, which has its problem and limits from nowhere else.
+fn scenario(args: &StudyArgs) -> Result<Scenario, Failure> {
+    for (option, given) in [("--problem", &args.problem), ("--grid", &args.grid)] {
+        if !given.is_empty() {
+            let message = format!("`{option}` goes with `paper`, not with a scenario");
+            let hint =
+                "a scenario says it itself: `target: {synthetic: {problem: poscorr, grid: m1}}`";
+            return Err(Failure::usage(message).hint(Some(hint)));
+        }
+    }
+    read_scenario(&args.what)
 }
 
 fn paper_settings(args: &StudyArgs) -> Result<Vec<Setting>, Failure> {
@@ -215,9 +287,9 @@ fn refused(error: TargetError) -> Failure {
     Failure::usage(&error).hint(error.hint())
 }
 
-fn write_json(standings: &[Standing], to: &mut dyn Write) -> Result<(), Failure> {
+fn write_json(results: &impl serde::Serialize, to: &mut dyn Write) -> Result<(), Failure> {
     // Through io::Error, so that a closed pipe is still known as one.
-    serde_json::to_writer(&mut *to, standings).map_err(io::Error::from)?;
+    serde_json::to_writer(&mut *to, results).map_err(io::Error::from)?;
     writeln!(to)?;
     Ok(())
 }
@@ -237,7 +309,7 @@ fn write_folder(standings: &[Standing], folder: &Path) -> Result<(), Failure> {
         content(&mut file)?;
         file.flush().map_err(|error| cannot_write(&path, error))
     };
-    write("study.json", &|to| write_json(standings, to))?;
+    write("study.json", &|to| write_json(&standings, to))?;
     write("study.csv", &|to| Ok(summary_csv(standings, to)?))?;
     write("curves.csv", &|to| Ok(curves_csv(standings, to)?))?;
     write("study.html", &|to| {

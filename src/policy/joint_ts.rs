@@ -16,7 +16,7 @@ use super::recommendation::Recommend;
 use super::survival::Survival;
 use super::ts::Last;
 use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
-use crate::round::{Observation, Pull, Round, Seen};
+use crate::round::{Limit, Observation, Pull, Round, Seen};
 
 /// As scenarios and the command line say it.
 pub const NAME: &str = "joint-ts";
@@ -217,6 +217,11 @@ impl Policy for JointTs {
 
     fn recommend(&self) -> Option<Recommendation> {
         self.estimates.recommend(self.parameters.recommend)
+    }
+
+    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
+        self.estimates
+            .recommend_at(limit, self.parameters.recommend)
     }
 
     fn explain(&self) -> Explanation {

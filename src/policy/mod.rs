@@ -60,7 +60,7 @@ pub use survival::Survival;
 
 use rand::Rng;
 
-use crate::round::{Observation, Pull, Round};
+use crate::round::{Limit, Observation, Pull, Round};
 
 /// Chooses a pull each round and learns from what it brought.
 ///
@@ -80,6 +80,13 @@ pub trait Policy: Send {
 
     /// The pair to use if the run stopped now, with its interval; none before the first observation.
     fn recommend(&self) -> Option<Recommendation>;
+
+    /// The arm to use where every run is granted this limit; none before the first observation.
+    ///
+    /// The best *pair* is often an arm at a small limit, which says little about who solves most within a large one.
+    /// Where nothing was observed as far as this limit, the answer rests on the limit below it (else above it) that was
+    /// reached, and says so in its own limit.
+    fn recommend_at(&self, limit: Limit) -> Option<Recommendation>;
 
     /// Why the last choice was made: to be asked after `choose`, before anything else is told.
     fn explain(&self) -> Explanation;

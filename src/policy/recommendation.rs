@@ -1,10 +1,12 @@
 //! The answer of a policy: which pair to use, and how sure we are.
 
+use std::ops::Range;
+
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::estimate::{Estimates, Stat};
-use crate::round::Pull;
+use crate::round::{Limit, Pull};
 
 /// The pair to use, and how sure we are of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -48,13 +50,28 @@ impl Recommend {
 impl Estimates {
     /// The pair this rule picks; ties go to the lowest arm, then the lowest limit.
     pub(super) fn recommend(&self, rule: Recommend) -> Option<Recommendation> {
+        self.best_among(0..self.limits().len(), rule)
+    }
+
+    /// The arm this rule picks at one limit, or at the nearest that was reached, smaller ones first.
+    pub(super) fn recommend_at(&self, limit: Limit, rule: Recommend) -> Option<Recommendation> {
+        let above = self.limits().partition_point(|&own| own <= limit.get());
+        let by_nearness = (0..above).rev().chain(above..self.limits().len());
+        by_nearness
+            .map(|k| self.best_among(k..k + 1, rule))
+            .find_map(|answer| answer)
+    }
+
+    /// The pair this rule picks among these limits.
+    fn best_among(&self, limits: Range<usize>, rule: Recommend) -> Option<Recommendation> {
         let mut best: Option<(f64, usize, usize)> = None;
         for arm in 0..self.arms() {
-            for (k, (stat, &penalty)) in self.of_arm(arm).iter().zip(self.penalties()).enumerate() {
-                if stat.count == 0 {
+            for k in limits.clone() {
+                let (count, penalty) = (self.of_arm(arm)[k].count, self.penalties()[k]);
+                if count == 0 {
                     continue;
                 }
-                let value = rule.value(stat.count, self.gain(arm, k), penalty);
+                let value = rule.value(count, self.gain(arm, k), penalty);
                 if best.is_none_or(|(highest, ..)| value > highest) {
                     best = Some((value, arm, k));
                 }

@@ -13,7 +13,7 @@ use super::recommendation::Recommend;
 use super::survival::Survival;
 use super::tournament::{Line, Tournament};
 use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
-use crate::round::{Observation, Pull, Round};
+use crate::round::{Limit, Observation, Pull, Round};
 
 /// As scenarios and the command line say it.
 pub const NAME: &str = "ucb";
@@ -149,6 +149,11 @@ impl Policy for Ucb {
 
     fn recommend(&self) -> Option<Recommendation> {
         self.estimates.recommend(self.parameters.recommend)
+    }
+
+    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
+        self.estimates
+            .recommend_at(limit, self.parameters.recommend)
     }
 
     fn explain(&self) -> Explanation {

@@ -7,7 +7,7 @@ use super::estimate::Estimates;
 use super::recommendation::Recommend;
 use super::survival::Survival;
 use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
-use crate::round::{Observation, Pull, Round};
+use crate::round::{Limit, Observation, Pull, Round};
 
 /// As scenarios and the command line say it.
 pub const NAME: &str = "uniform";
@@ -65,6 +65,11 @@ impl Policy for Uniform {
 
     fn recommend(&self) -> Option<Recommendation> {
         self.estimates.recommend(self.parameters.recommend)
+    }
+
+    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
+        self.estimates
+            .recommend_at(limit, self.parameters.recommend)
     }
 
     fn explain(&self) -> Explanation {

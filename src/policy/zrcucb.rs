@@ -200,11 +200,44 @@ impl Policy for ZRcucb {
     }
 
     fn recommend(&self) -> Option<Recommendation> {
+        self.best_where(|_| true)
+    }
+
+    /// Every arm has a grid of its own, but the largest limit is on all of them.
+    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
+        let reached = || {
+            let grids = self.grids.iter();
+            grids.flat_map(|grid| {
+                let limits = grid.limits().iter().enumerate();
+                let reached = limits.filter(|(k, _)| grid.stat(*k).count > 0);
+                reached.map(|(_, own)| *own)
+            })
+        };
+        let below = reached()
+            .filter(|own| *own <= limit)
+            .max_by(|a, b| a.get().total_cmp(&b.get()));
+        let above = || reached().min_by(|a, b| a.get().total_cmp(&b.get()));
+        let nearest = below.or_else(above)?;
+        self.best_where(|own| own == nearest)
+    }
+
+    fn explain(&self) -> Explanation {
+        self.last.explain(
+            self.grids.len(),
+            |arm| self.grids[arm].lines(),
+            |arm, k| self.candidate(arm, k),
+        )
+    }
+}
+
+impl ZRcucb {
+    /// The answer among the pairs at these limits.
+    fn best_where(&self, is_wanted: impl Fn(Limit) -> bool) -> Option<Recommendation> {
         let mut best: Option<((f64, f64), usize, usize)> = None;
         for (arm, grid) in self.grids.iter().enumerate() {
-            for k in 0..grid.limits().len() {
+            for (k, &limit) in grid.limits().iter().enumerate() {
                 let (stat, gain) = (grid.stat(k), grid.gain(k));
-                if stat.count == 0 {
+                if stat.count == 0 || !is_wanted(limit) {
                     continue;
                 }
                 let value = match self.parameters.recommend {
@@ -229,14 +262,6 @@ impl Policy for ZRcucb {
             pulls: u64::from(stat.count),
             censored: grid.survival(k),
         })
-    }
-
-    fn explain(&self) -> Explanation {
-        self.last.explain(
-            self.grids.len(),
-            |arm| self.grids[arm].lines(),
-            |arm, k| self.candidate(arm, k),
-        )
     }
 }
 

@@ -19,6 +19,17 @@ pub enum StudyError {
     /// All instances are kept back.
     #[error("every instance is kept back for the test")]
     NothingToTrainOn,
+    /// Answers are judged on instances that nobody has seen.
+    #[error(
+        "the target is `{target}`, but a budget of CPU time needs runs on instances: a `recorded` one"
+    )]
+    NotRecorded {
+        /// What the scenario calls it.
+        target: &'static str,
+    },
+    /// No instance is kept back.
+    #[error("there is no instance to judge an answer on")]
+    NothingToTestOn,
     /// The target itself cannot be had.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -34,6 +45,10 @@ impl StudyError {
             ),
             Self::Calibrated => Some("write them down, like `grid: [1s, 10s, 100s]`".into()),
             Self::NothingToTrainOn => Some("list fewer instances under `test`".into()),
+            Self::NotRecorded { .. } => Some(
+                "`--rounds` compares policies by their regret on any target in virtual time".into(),
+            ),
+            Self::NothingToTestOn => Some("record at least two instances".into()),
             Self::Target(error) => error.hint(),
         }
     }

@@ -23,6 +23,7 @@
 
 mod curve;
 mod error;
+pub mod exam;
 mod figure;
 mod play;
 mod progress;

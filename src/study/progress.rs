@@ -9,12 +9,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 pub struct Progress(Option<ProgressBar>);
 
 impl Progress {
-    /// A bar over this many rounds, if stderr is a terminal.
-    pub fn on_terminal(rounds: u64) -> Self {
+    /// A bar over this many rounds, or seconds of virtual time, if stderr is a terminal.
+    pub fn on_terminal(all: u64) -> Self {
         if !std::io::stderr().is_terminal() {
             return Self::silent();
         }
-        let bar = ProgressBar::new(rounds);
+        let bar = ProgressBar::new(all);
         let template = "{bar:32} {percent:>3} %  {msg}  {elapsed} gone, {eta} to go";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
@@ -28,7 +28,7 @@ impl Progress {
         Self(None)
     }
 
-    pub(super) fn rounds(&self, more: u64) {
+    pub(super) fn advance(&self, more: u64) {
         if let Some(bar) = &self.0 {
             bar.inc(more);
         }

@@ -143,7 +143,7 @@ impl Tally {
 }
 
 /// The policy as one would write it on the command line, without what is default anyway.
-fn label(policy: &PolicyKind) -> String {
+pub(super) fn label(policy: &PolicyKind) -> String {
     let name = policy.name();
     let default = PolicyKind::from_options(name, vec![]).map(|policy| policy.parameters());
     let default = default.unwrap_or_default();

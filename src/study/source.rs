@@ -12,6 +12,15 @@ use crate::target::synthetic::{Grid, Synthetic, SyntheticProblem};
 /// What the limits are called where a scenario has its own.
 pub(super) const OWN_GRID: &str = "scenario";
 
+/// The limits, which a study must know from the start.
+pub(super) fn limits_of(scenario: &Scenario) -> Result<LimitGrid, StudyError> {
+    match &scenario.limits.from {
+        LimitSource::Grid(grid) => Ok(grid.clone()),
+        LimitSource::Max(max) => Ok(LimitGrid::new([max.get()]).expect("a limit is a grid of one")),
+        LimitSource::Calibrate(_) => Err(StudyError::Calibrated),
+    }
+}
+
 impl Setting {
     /// One of the paper's problems on one of its grids, at its prices.
     pub fn of_paper(problem: SyntheticProblem, grid: Grid) -> Self {
@@ -31,11 +40,7 @@ impl Setting {
 
     /// The problem a scenario poses, under its name. Instances kept back for the test are not met.
     pub fn of_scenario(scenario: &Scenario) -> Result<Self, StudyError> {
-        let limits = match &scenario.limits.from {
-            LimitSource::Grid(grid) => grid.clone(),
-            LimitSource::Max(max) => LimitGrid::new([max.get()]).expect("a limit is a grid of one"),
-            LimitSource::Calibrate(_) => return Err(StudyError::Calibrated),
-        };
+        let limits = limits_of(scenario)?;
         let (grid, target): (&str, Box<dyn VirtualTarget>) = match &scenario.target {
             Target::Synthetic(spec) => {
                 let is_its_own = limits == spec.grid.limits(spec.problem);

@@ -95,7 +95,7 @@ fn regret(standing: &Standing) -> f64 {
 }
 
 /// A bar as long as the value's part of the largest, to an eighth of a character.
-fn bar(value: f64, largest: f64) -> String {
+pub(super) fn bar(value: f64, largest: f64) -> String {
     if largest.is_nan() || largest <= 0.0 || value.is_nan() || value <= 0.0 {
         return String::new();
     }
@@ -104,7 +104,7 @@ fn bar(value: f64, largest: f64) -> String {
     "█".repeat(eighths / 8) + part
 }
 
-fn estimate(estimate: Estimate, decimals: usize) -> String {
+pub(super) fn estimate(estimate: Estimate, decimals: usize) -> String {
     match estimate.mean {
         Some(mean) => with_error(
             &grouped(mean, decimals),
@@ -114,7 +114,7 @@ fn estimate(estimate: Estimate, decimals: usize) -> String {
     }
 }
 
-fn with_error(value: &str, error: Option<String>) -> String {
+pub(super) fn with_error(value: &str, error: Option<String>) -> String {
     match error {
         Some(error) => format!("{value} ± {error}"),
         None => value.to_owned(),
@@ -122,7 +122,7 @@ fn with_error(value: &str, error: Option<String>) -> String {
 }
 
 /// As many decimals as make four digits or so of the larger number.
-fn decimals(estimate: Estimate) -> usize {
+pub(super) fn decimals(estimate: Estimate) -> usize {
     let mean = estimate.mean.unwrap_or(0.0).abs();
     match mean.max(estimate.se.unwrap_or(0.0)) {
         size if size >= 1000.0 => 0,
@@ -132,12 +132,12 @@ fn decimals(estimate: Estimate) -> usize {
 }
 
 /// Four digits after the point at most, no zeros at the end.
-fn rounded(value: f64) -> String {
+pub(super) fn rounded(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn counted(count: u64, what: &str) -> String {
+pub(super) fn counted(count: u64, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {what}{plural}", grouped(count as f64, 0))
 }
@@ -238,7 +238,7 @@ fn parameters(standing: &Standing) -> String {
     serde_json::Value::Object(standing.parameters.clone()).to_string()
 }
 
-fn or_empty(value: Option<f64>) -> String {
+pub(super) fn or_empty(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 

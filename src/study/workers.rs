@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::curve::checkpoints;
-use super::play::{Played, play, seed_of};
+use super::play::{play, seed_of};
 use super::progress::Progress;
 use super::result::{Standing, Tally};
 use super::setting::Setting;
@@ -52,53 +52,62 @@ pub fn play_all(plan: &Plan, progress: &Progress) -> Vec<Standing> {
     let meetings = plan.settings.len() * plan.policies.len();
     let jobs = (meetings as u64).saturating_mul(plan.repetitions);
     let checkpoints = checkpoints(plan.rounds);
-    let next = AtomicU64::new(0);
-    let (sender, results) = mpsc::channel::<(u64, Played)>();
-    let work = |sender: mpsc::Sender<(u64, Played)>| {
-        loop {
-            let job = next.fetch_add(1, Ordering::Relaxed);
-            if job >= jobs {
-                return;
-            }
+    let mut standings = Vec::with_capacity(meetings);
+    let mut tally = Tally::new(plan.rounds);
+    in_order(
+        jobs,
+        plan.threads,
+        |job| {
             let (setting, policy) = plan.meeting((job / plan.repetitions) as usize);
             progress.at(|| format!("{} {} {}", setting.name, setting.grid, policy.name()));
             let seed = seed_of(plan.seed, job % plan.repetitions);
-            let played = play(setting, policy, seed, &checkpoints, &|more| {
-                progress.rounds(more);
-            });
-            if sender.send((job, played)).is_err() {
+            play(setting, policy, seed, &checkpoints, &|more| {
+                progress.advance(more);
+            })
+        },
+        |job, played| {
+            tally.add(&played);
+            if (job + 1) % plan.repetitions == 0 {
+                let (setting, policy) = plan.meeting(standings.len());
+                standings.push(tally.standing(setting, policy));
+                tally = Tally::new(plan.rounds);
+            }
+        },
+    );
+    standings
+}
+
+/// Works on jobs 0..`jobs` on several threads, and hands over what they brought in the order of their numbers: sums of
+/// floating-point numbers depend on it, and nothing else may.
+pub(super) fn in_order<T: Send>(
+    jobs: u64,
+    threads: usize,
+    work: impl Fn(u64) -> T + Sync,
+    mut take: impl FnMut(u64, T),
+) {
+    let next = AtomicU64::new(0);
+    let (sender, results) = mpsc::channel::<(u64, T)>();
+    let work = |sender: mpsc::Sender<(u64, T)>| {
+        loop {
+            let job = next.fetch_add(1, Ordering::Relaxed);
+            if job >= jobs || sender.send((job, work(job))).is_err() {
                 return;
             }
         }
     };
     thread::scope(|scope| {
-        for _ in 0..plan.threads.max(1) {
+        for _ in 0..threads.max(1) {
             let sender = sender.clone();
             scope.spawn(|| work(sender));
         }
         drop(sender);
-        fold(plan, meetings, results)
-    })
-}
-
-/// Takes results in as they come, and adds them up in the order of their numbers: sums of floating-point numbers depend on
-/// it, and nothing else may.
-fn fold(plan: &Plan, meetings: usize, results: mpsc::Receiver<(u64, Played)>) -> Vec<Standing> {
-    let mut early = BTreeMap::new();
-    let mut standings = Vec::with_capacity(meetings);
-    let mut tally = Tally::new(plan.rounds);
-    let mut next = 0;
-    for (job, played) in results {
-        early.insert(job, played);
-        while let Some(played) = early.remove(&next) {
-            tally.add(&played);
-            next += 1;
-            if next % plan.repetitions == 0 {
-                let (setting, policy) = plan.meeting(standings.len());
-                standings.push(tally.standing(setting, policy));
-                tally = Tally::new(plan.rounds);
+        let (mut early, mut due) = (BTreeMap::new(), 0);
+        for (job, result) in results {
+            early.insert(job, result);
+            while let Some(result) = early.remove(&due) {
+                take(due, result);
+                due += 1;
             }
         }
-    }
-    standings
+    });
 }

@@ -10,7 +10,7 @@ use crate::journal::{JournalError, Learned, OutcomeRecord, PullRecord};
 use crate::nearest::nearest;
 use crate::orchestrator::{Next, State};
 use crate::policy::{Candidate, Explanation, Why};
-use crate::round::{Observation, Seen};
+use crate::round::{Limit, Observation, Seen};
 use crate::scenario::Scenario;
 
 /// Longer lines are refused.
@@ -98,14 +98,15 @@ impl<'s> Desk<'s> {
 
     fn handle(&mut self, line: &[u8]) -> Result<Value, Trouble> {
         let (request, content) = parse(line)?;
-        if request != "tell" {
-            nothing_in(&request, &content)?;
-        }
         match request.as_str() {
-            "ask" => self.ask(),
-            "tell" => self.tell(&content),
-            "best" => Ok(self.best()),
-            _ => Ok(self.explain()),
+            "tell" => return self.tell(&content),
+            "best" => return Ok(self.best(&content)?),
+            _ => nothing_in(&request, &content)?,
+        }
+        if request == "ask" {
+            self.ask()
+        } else {
+            Ok(self.explain())
         }
     }
 
@@ -225,8 +226,20 @@ impl<'s> Desk<'s> {
         Bad::new(format!("there is no pull {id}"), fix)
     }
 
-    fn best(&self) -> Value {
-        let best = self.state.recommend().map(|best| {
+    /// The best pair, or where a limit is given the arm to use where every run is granted it.
+    fn best(&self, content: &Map<String, Value>) -> Result<Value, Bad> {
+        if let Some(unknown) = content.keys().find(|key| *key != "limit") {
+            let what = format!("`best` takes no `{unknown}`");
+            return Err(Bad::new(
+                what,
+                r#"write {"best":{}} or {"best":{"limit":300}}"#,
+            ));
+        }
+        let best = match content.get("limit").filter(|value| !value.is_null()) {
+            None => self.state.recommend(),
+            Some(limit) => self.state.recommend_at(self.known_limit(limit)?),
+        };
+        let best = best.map(|best| {
             json!({
                 "arm": best.pull.arm,
                 "configuration": self.scenario.space.configuration(best.pull.arm),
@@ -237,7 +250,25 @@ impl<'s> Desk<'s> {
                 "censored": best.censored,
             })
         });
-        json!({"best": best})
+        Ok(json!({"best": best}))
+    }
+
+    /// The limit of the grid that was meant.
+    fn known_limit(&self, given: &Value) -> Result<Limit, Bad> {
+        let grid = self.state.limits();
+        let known = || {
+            let limits = grid.as_slice().iter().map(ToString::to_string);
+            format!("limits are {}", limits.collect::<Vec<_>>().join(", "))
+        };
+        let number = given
+            .as_f64()
+            .ok_or_else(|| Bad::new(format!("`limit` is {given}, not a number"), known()))?;
+        // A number that was written by somebody else may differ in its last digits.
+        let is_meant = |limit: &&Limit| (limit.get() / number - 1.0).abs() < 1e-9;
+        let found = grid.as_slice().iter().find(is_meant);
+        found
+            .copied()
+            .ok_or_else(|| Bad::new(format!("there is no limit {given}"), known()))
     }
 
     fn explain(&self) -> Value {
@@ -261,7 +292,7 @@ impl<'s> Desk<'s> {
         #[derive(Serialize)]
         struct Flat {
             arm: crate::round::ArmId,
-            limit: crate::round::Limit,
+            limit: Limit,
             configuration: crate::space::Configuration,
             index: f64,
             mean: f64,
@@ -296,7 +327,7 @@ const CALIBRATING: Explanation = Explanation {
 
 const TELL: &str = r#"write {"tell":{"id":1,"reward":1.0,"consumption":3.2}}, {"tell":{"id":1,"censored":12.5}} or {"tell":{"id":1,"failed":true}}"#;
 const REQUESTS: [&str; 4] = ["ask", "tell", "best", "explain"];
-const WRITE: &str = r#"write one of {"ask":{}}, {"tell":{...}}, {"best":{}}, {"explain":{}}"#;
+const WRITE: &str = r#"write one of {"ask":{}}, {"tell":{...}}, {"best":{}}, {"best":{"limit":300}}, {"explain":{}}"#;
 
 /// The request and what it holds.
 fn parse(line: &[u8]) -> Result<(String, Map<String, Value>), Bad> {

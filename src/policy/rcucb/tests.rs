@@ -128,9 +128,7 @@ fn the_confidence_bound_covers_as_proposition_1_promises() {
         let rate = 1.8f64;
         let ended = 1.0 - (-rate * tau).exp();
         let mean_cost = 0.1 * (ended / rate - tau * (-rate * tau).exp());
-        let penalty = problem
-            .price
-            .penalty(crate::round::Limit::new(tau).unwrap());
+        let penalty = problem.price.penalty(Limit::new(tau).unwrap());
         0.5 * ended - mean_cost - penalty * (-rate * tau).exp()
     };
     let mut rng = Pcg64Mcg::seed_from_u64(9);

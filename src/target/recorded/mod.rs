@@ -96,6 +96,18 @@ impl Recorded {
         let kept: Vec<usize> = (0..self.instances.len())
             .filter(|instance| wanted(&self.instances[*instance]))
             .collect();
+        self.with_instances(&kept)
+    }
+
+    /// The first half of the instances as the file has them, the larger one if they are odd, and the rest; none if
+    /// there is only one.
+    pub fn halves(&self) -> Option<(Self, Self)> {
+        let places: Vec<usize> = (0..self.instances.len()).collect();
+        let (first, rest) = places.split_at(places.len().div_ceil(2));
+        Some((self.with_instances(first)?, self.with_instances(rest)?))
+    }
+
+    fn with_instances(&self, kept: &[usize]) -> Option<Self> {
         if kept.is_empty() {
             return None;
         }
@@ -124,6 +136,14 @@ impl Recorded {
             return Err(TargetError::LimitAboveCutoff { limit, cutoff });
         }
         Ok(())
+    }
+
+    /// PAR10 of an arm: the mean over instances of the time it took, ten cutoffs where it brought nothing.
+    pub fn par10(&self, arm: ArmId) -> f64 {
+        self.average(arm, |run| match run {
+            Run::Ended { consumption, .. } => *consumption,
+            Run::Unsolved | Run::Failed { .. } => 10.0 * self.cutoff,
+        })
     }
 
     fn cell(&self, arm: usize, instance: usize) -> &[Run] {
