@@ -172,6 +172,7 @@ fn as_text(pull: &PullRecord, explanation: &Explanation, words: &Words) -> Strin
         (None, Why::Index) => "it had the largest index",
         (None, Why::Sample) => "it had the largest of random draws from what is believed",
         (None, Why::Chance) => "plain chance",
+        (None, Why::Turn) => "it was its turn in the schedule",
         (None, Why::Nothing) => "nothing is known about why",
     };
     let _ = writeln!(out, "why: {why}");

@@ -29,6 +29,8 @@ impl Setting {
             arms: target.arms(),
             limits: grid.limits(problem),
             price: Synthetic::price(),
+            space: None,
+            instances: 0,
         };
         Self::new(
             problem.to_string(),
@@ -67,7 +69,7 @@ impl Setting {
                 });
             }
         };
-        let problem = scenario.problem(limits);
+        let problem = scenario.problem(limits).with_instances(target.instances());
         Ok(Self::new(
             scenario.name.clone(),
             grid.to_owned(),
