@@ -234,7 +234,9 @@ impl Measurement<'_> {
                 Ending::Stopped => {
                     return Err(Failure::ours("a run was stopped by somebody else"));
                 }
-                Ending::Lost { why } => return Err(Failure::ours(format!("a run was lost: {why}"))),
+                Ending::Lost { why } => {
+                    return Err(Failure::ours(format!("a run was lost: {why}")));
+                }
             };
             let Some(pull) = running[slot].take() else {
                 continue;

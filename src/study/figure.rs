@@ -104,9 +104,7 @@ pub fn figure(standings: &[Standing], sum: Sum) -> String {
     let mut ends: Vec<(usize, &Standing)> = standings.iter().enumerate().collect();
     ends.sort_by(|(_, a), (_, b)| {
         let end = |of: &Standing| sum.end(of).mean;
-        end(b)
-            .partial_cmp(&end(a))
-            .unwrap_or(Ordering::Equal)
+        end(b).partial_cmp(&end(a)).unwrap_or(Ordering::Equal)
     });
     for (row, (place, standing)) in ends.into_iter().enumerate() {
         let (colour, dash) = style(place);

@@ -223,7 +223,8 @@ pub fn summary_csv(standings: &[Standing], to: impl Write) -> io::Result<()> {
         "gain_se",
     ])?;
     for standing in standings {
-        let best = |of: &dyn Fn(&Best) -> String| standing.best.as_ref().map(of).unwrap_or_default();
+        let best =
+            |of: &dyn Fn(&Best) -> String| standing.best.as_ref().map(of).unwrap_or_default();
         csv.write_record([
             standing.problem.clone(),
             standing.grid.clone(),

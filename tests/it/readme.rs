@@ -1,7 +1,8 @@
 //! Everything the README shows, done: its commands, its scenario, its screen, its links.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::scene::{Scene, expect};
@@ -129,8 +130,8 @@ fn every_command_the_readme_names_exists_and_every_command_is_named() {
     }
 }
 
-#[test]
-fn every_link_of_the_documentation_leads_somewhere() {
+/// All pages for readers.
+fn pages() -> Vec<PathBuf> {
     let mut pages = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
     for entry in fs::read_dir(root().join("docs")).unwrap() {
         let path = entry.unwrap().path();
@@ -138,8 +139,45 @@ fn every_link_of_the_documentation_leads_somewhere() {
             pages.push(path);
         }
     }
+    pages
+}
+
+#[test]
+fn every_command_line_of_the_documentation_has_options_that_exist() {
+    let line = regex::Regex::new(r"captime ([a-z]+)((?: [^`\n#]*)?)").unwrap();
+    let option = regex::Regex::new(r"--[a-z-]+").unwrap();
+    let scene = Scene::new("");
+    let (mut helps, mut options) = (BTreeMap::new(), 0);
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for found in line.captures_iter(&text) {
+            let command = found[1].to_owned();
+            let help = helps.entry(command.clone()).or_insert_with(|| {
+                let output = scene.captime(&[&command, "--help"]);
+                let is_known = output.status.success();
+                is_known.then(|| String::from_utf8(output.stdout).unwrap())
+            });
+            // Prose goes on after the name, too.
+            let Some(help) = help else { continue };
+            let ours = found[2].split(" -- ").next().unwrap();
+            for option in option.find_iter(ours) {
+                options += 1;
+                assert!(
+                    help.contains(option.as_str()),
+                    "{}: {}",
+                    page.display(),
+                    &found[0]
+                );
+            }
+        }
+    }
+    assert!(options > 15, "{options} options");
+}
+
+#[test]
+fn every_link_of_the_documentation_leads_somewhere() {
     let mut links = 0;
-    for page in pages {
+    for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
         for link in text
             .split("](")
@@ -159,4 +197,49 @@ fn every_link_of_the_documentation_leads_somewhere() {
         }
     }
     assert!(links > 10, "{links} links");
+}
+
+/// Every figure of the comparison stands on the page that the row links to, where it is said how it was measured.
+#[test]
+fn every_figure_of_the_comparison_is_one_that_was_measured() {
+    let text = readme();
+    let section = text.split_once("## How it compares").unwrap().1;
+    let section = section.split("\n## ").next().unwrap();
+    let rows: Vec<&str> = section
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.contains("]("))
+        .collect();
+    assert!(rows.len() >= 5, "{section}");
+    for row in rows {
+        let page = row.split_once("](").unwrap().1.split(')').next().unwrap();
+        let page = fs::read_to_string(root().join(page)).unwrap();
+        let cells: Vec<&str> = row.split('|').collect();
+        // The first cell says what was measured, the last one links.
+        for figure in cells[2..cells.len() - 2]
+            .iter()
+            .flat_map(|cell| cell.split(|c: char| !c.is_ascii_digit() && c != '.'))
+            .map(|figure| figure.trim_matches('.'))
+            .filter(|figure| !figure.is_empty())
+        {
+            assert!(page.contains(figure), "{figure} in {row}");
+        }
+    }
+}
+
+#[test]
+fn the_picture_is_drawn_by_a_study_of_ours() {
+    let text = readme();
+    let picture = text.split_once("](").unwrap().1.split(')').next().unwrap();
+    let picture = fs::read_to_string(root().join(picture)).unwrap();
+    let head = picture.lines().next().unwrap();
+    assert!(head.starts_with("<svg ") && head.contains("ames-replay: 672 arms, 10 limits"));
+    assert!(picture.contains("cumulative gain, mean ± standard error"));
+}
+
+/// The policy that CONTRIBUTING.md writes is compiled with the tests of the library, under `policy::epsilon_greedy`.
+#[test]
+fn the_policy_of_the_walk_through_is_the_one_that_is_compiled() {
+    let text = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let file = fs::read_to_string(root().join("tests/fixtures/epsilon_greedy.rs")).unwrap();
+    assert_eq!(blocks(&text, "rust"), [file]);
 }

@@ -67,10 +67,7 @@ fn policies_are_compared_by_reward_and_gain() {
         expect(&scene.captime(&["best", &folder]), 0);
     }
     let (text, _) = expect(&scene.captime(&["study", "s.yaml", "--out", "real"]), 0);
-    assert!(
-        text.contains("gain") && !text.contains("regret"),
-        "{text}"
-    );
+    assert!(text.contains("gain") && !text.contains("regret"), "{text}");
 }
 
 #[test]
@@ -93,14 +90,20 @@ fn the_wall_budget_ends_it_and_another_scenario_is_refused() {
     let (table, said) = expect(&output, 0);
     assert!(said.contains("the wall budget of 300 ms is over"), "{said}");
     assert!(table.contains("rcucb") || said.contains("nothing has been played"));
-    wall.write("s.yaml", &FORESTS.replace("trees: [2, 4, 8]", "trees: [3, 4, 8]"));
+    wall.write(
+        "s.yaml",
+        &FORESTS.replace("trees: [2, 4, 8]", "trees: [3, 4, 8]"),
+    );
     let (_, said) = expect(&wall.captime(&["study", "s.yaml", "--out", "real"]), 2);
     assert!(
         said.contains("the scenario has changed") && said.contains("`--out`"),
         "{said}"
     );
     let (_, said) = expect(&wall.captime(&["study", "s.yaml"]), 2);
-    assert!(said.contains("`--out`") && said.contains("captime record"), "{said}");
+    assert!(
+        said.contains("`--out`") && said.contains("captime record"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -124,13 +127,20 @@ fn recording_goes_on_and_what_was_recorded_is_replayed_with_calibrated_limits() 
     let second = table("consumption.csv");
     assert_eq!(second.lines().count(), 5);
     let kept = first.lines().nth(1).unwrap();
-    assert_eq!(second.lines().nth(1).unwrap(), kept, "CPU times never repeat");
+    assert_eq!(
+        second.lines().nth(1).unwrap(),
+        kept,
+        "CPU times never repeat"
+    );
     assert_eq!(table("reward.csv").lines().count(), 5);
     // Replayed: the same scenario on another target.
     let rest = FORESTS.split_once("limits").unwrap().1;
     let rest = rest.replace("of: work, work: 1e9", "of: cpu, cpu: 5s");
     scene.write("s.yaml", &format!("name: replay\n{line}limits{rest}"));
     let json = study(&scene, &["--repetitions", "3"]);
-    assert_eq!((&json[0]["arms"], &json[0]["limits"]), (&6.into(), &4.into()));
+    assert_eq!(
+        (&json[0]["arms"], &json[0]["limits"]),
+        (&6.into(), &4.into())
+    );
     assert!(json[0]["best"]["gain"].is_f64());
 }
