@@ -108,13 +108,15 @@ pub fn run(args: StudyArgs) -> Result<Exit, Failure> {
     if !args.budget.is_empty() {
         return run_exam(&args);
     }
-    if args.what.as_os_str() != "paper" {
-        let scenario = scenario(&args)?;
-        if matches!(scenario.target, Target::Command(_) | Target::Forest(_)) {
+    // Read once: what is odd about it is told each time.
+    let is_paper = args.what.as_os_str() == "paper";
+    let scenario = (!is_paper).then(|| scenario(&args)).transpose()?;
+    let plan = match scenario {
+        Some(scenario) if matches!(scenario.target, Target::Command(_) | Target::Forest(_)) => {
             return real::run(&args, scenario);
         }
-    }
-    let plan = plan(&args)?;
+        scenario => plan(&args, scenario.as_ref())?,
+    };
     if let Some(folder) = &args.out {
         // Before hours of work, not after.
         fs::create_dir_all(folder).map_err(|error| cannot_write(folder, error))?;
@@ -200,7 +202,7 @@ fn threads(args: &StudyArgs) -> usize {
 }
 
 /// What is to be played, and on how many threads.
-fn plan(args: &StudyArgs) -> Result<Plan, Failure> {
+fn plan(args: &StudyArgs, scenario: Option<&Scenario>) -> Result<Plan, Failure> {
     let mut plan = Plan {
         settings: vec![],
         policies: given_policies(args)?,
@@ -209,7 +211,9 @@ fn plan(args: &StudyArgs) -> Result<Plan, Failure> {
         seed: args.seed.unwrap_or(1),
         threads: threads(args),
     };
-    if args.what.as_os_str() == "paper" {
+    if let Some(scenario) = scenario {
+        add_scenario(args, scenario, &mut plan)?;
+    } else {
         plan.settings = paper_settings(args)?;
         if plan.policies.is_empty() {
             plan.policies = PAPER
@@ -217,16 +221,13 @@ fn plan(args: &StudyArgs) -> Result<Plan, Failure> {
                 .map(|spec| policy(spec))
                 .collect::<Result<_, _>>()?;
         }
-    } else {
-        add_scenario(args, &mut plan)?;
     }
     Ok(plan)
 }
 
 /// What a scenario says, where the command line does not say otherwise.
-fn add_scenario(args: &StudyArgs, plan: &mut Plan) -> Result<(), Failure> {
-    let scenario = scenario(args)?;
-    let setting = Setting::of_scenario(&scenario).map_err(|error| refused_study(args, &error))?;
+fn add_scenario(args: &StudyArgs, scenario: &Scenario, plan: &mut Plan) -> Result<(), Failure> {
+    let setting = Setting::of_scenario(scenario).map_err(|error| refused_study(args, &error))?;
     plan.settings = vec![setting];
     if plan.policies.is_empty() {
         plan.policies.clone_from(&scenario.policies);
