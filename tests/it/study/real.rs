@@ -1,5 +1,6 @@
 //! `captime study` where pulls are really run.
 
+use std::fmt::Write;
 use std::fs;
 
 use serde_json::Value;
@@ -22,7 +23,7 @@ fn scene(scenario: &str) -> Scene {
     let mut rows = String::from("a,b,y\n");
     for row in 0..80 {
         let (a, b) = (row * 7 % 13, row * 5 % 11);
-        rows += &format!("{a},{b},{}\n", a * a + 3 * b);
+        writeln!(rows, "{a},{b},{}", a * a + 3 * b).unwrap();
     }
     scene.write("data.csv", &rows);
     scene
