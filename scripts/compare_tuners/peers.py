@@ -79,9 +79,11 @@ def play_smac(replay, budgets, seed):
 
     logging.disable(logging.CRITICAL)
     space = ConfigurationSpace(seed=seed)
-    for name, values, is_ordered in zip(replay.names, replay.values, replay.is_ordered):
+    # It begins with the default: any recorded configuration, another for each seed.
+    first = replay.columns[random.Random(seed).randrange(replay.arms)]
+    for name, values, is_ordered, default in zip(replay.names, replay.values, replay.is_ordered, first):
         kind = OrdinalHyperparameter if is_ordered and len(values) > 1 else CategoricalHyperparameter
-        space.add(kind(name, values))
+        space.add(kind(name, values, default_value=default))
     pool = [Configuration(space, values=dict(zip(replay.names, column))) for column in replay.columns]
     number = {configuration: arm for arm, configuration in reversed(list(enumerate(pool)))}
 
@@ -101,7 +103,6 @@ def play_smac(replay, budgets, seed):
             return mixed
 
     purse = Purse(replay, budgets)
-    first = pool[random.Random(seed).randrange(len(pool))]
     with tempfile.TemporaryDirectory() as folder:
         scenario = Scenario(
             space,
@@ -115,7 +116,6 @@ def play_smac(replay, budgets, seed):
         facade = AlgorithmConfigurationFacade(
             scenario,
             lambda config, instance, seed=0: 0.0,
-            initial_design=AlgorithmConfigurationFacade.get_initial_design(scenario, additional_configs=[first]),
             acquisition_maximizer=Pool(space, seed=seed),
             random_design=AlgorithmConfigurationFacade.get_random_design(scenario, probability=1e-9),
             logging_level=False,
@@ -123,10 +123,10 @@ def play_smac(replay, budgets, seed):
         )
 
         def arm_of(configuration):
-            # The default configuration of the space need not be a recorded one.
-            return number.get(configuration, None) if configuration in number else replay.nearest(
-                configuration[name] for name in replay.names
-            )
+            # Only what it draws at random, next to never, is not a recorded one.
+            if configuration in number:
+                return number[configuration]
+            return replay.nearest(configuration[name] for name in replay.names)
 
         def answer():
             incumbents = facade.intensifier.get_incumbents()
