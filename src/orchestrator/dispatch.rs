@@ -411,7 +411,7 @@ fn now<'a>(
 }
 
 /// An outcome as the journal has it.
-fn record(round: Round, outcome: Outcome, at: Option<f64>) -> OutcomeRecord<'static> {
+pub(crate) fn record(round: Round, outcome: Outcome, at: Option<f64>) -> OutcomeRecord<'static> {
     let Outcome {
         observation,
         failure,

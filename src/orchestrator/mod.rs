@@ -22,6 +22,7 @@ mod tests;
 
 pub use brief::{Brief, StoredArms, StoredLimits, StoredParameter};
 pub use clock::Clock;
+pub(crate) use dispatch::record as outcome_record;
 pub use dispatch::{Finished, Orchestrator, Setup};
 pub use event::{Now, Running, Watch};
 pub use opening::{Opened, open};

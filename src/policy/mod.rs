@@ -53,6 +53,12 @@ pub mod zrcucb;
 #[cfg(test)]
 mod conformance;
 
+/// What CONTRIBUTING.md writes as an example, so that it goes on compiling.
+#[cfg(test)]
+#[path = "../../tests/fixtures/epsilon_greedy.rs"]
+#[expect(dead_code, reason = "it is on no list of policies")]
+mod epsilon_greedy;
+
 pub use explanation::{Candidate, Explanation, Why};
 pub use kind::PolicyKind;
 pub use known::Known;
