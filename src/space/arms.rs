@@ -242,9 +242,13 @@ impl Space {
             bytes.extend(some.iter().flat_map(|code| code.to_le_bytes()));
             hasher.update(&bytes);
         }
-        for name in &self.names {
-            hasher.update(&(name.len() as u64).to_le_bytes());
-            hasher.update(name.as_bytes());
+        for some in self.names.chunks(1 << 12) {
+            bytes.clear();
+            for name in some {
+                bytes.extend_from_slice(&(name.len() as u64).to_le_bytes());
+                bytes.extend_from_slice(name.as_bytes());
+            }
+            hasher.update(&bytes);
         }
         hasher.finalize().to_hex().to_string()
     }
