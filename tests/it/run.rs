@@ -392,7 +392,7 @@ fn a_cpu_guard_ends_a_fit_in_our_own_process_while_it_runs() {
     let scenario = "
 name: forest
 target: {forest: {data: houses.csv, predict: price}}
-arms: {grid: {trees: [1000000, 2000000]}}
+arms: {grid: {trees: [900000, 1000000]}}
 limits: {of: work, grid: [1000000000000], cpu: 0.2s}
 price: {cost: x, penalty: 10 * x}
 policy: uniform

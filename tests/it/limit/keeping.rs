@@ -298,7 +298,7 @@ fn a_long_busy_run_wakes_the_supervisor_rarely() {
         let launch = Launch::new(book.command(&["burn", "15000"]));
         let pid = stage.supervisor.id().unwrap();
         let before = switches(pid);
-        let report = stage.launch(&launch, &cpu(2000)).unwrap();
+        let report = stage.launch(&launch, &cpu(1000)).unwrap();
         let wakes = switches(pid) - before;
         assert_eq!(report.cause, Cause::Cpu);
         // A command that has to share its CPU makes slower progress between two looks.
