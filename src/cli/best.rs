@@ -12,6 +12,7 @@ use super::{Exit, Failure, exit_code};
 use crate::orchestrator::Past;
 use crate::progress::Words;
 use crate::scenario::Scenario;
+use crate::target::paste::use_line;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -82,7 +83,7 @@ pub fn run(args: BestArgs) -> Result<Exit, Failure> {
 }
 
 fn value(past: &Past, scenario: Option<&Scenario>, best: crate::policy::Recommendation) -> Value {
-    let command = scenario.and_then(|scenario| summary::use_line(scenario, best.pull));
+    let command = scenario.and_then(|scenario| use_line(scenario, best.pull));
     json!({
         "name": past.header.name,
         "arm": best.pull.arm,

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use super::run::stage::Stage;
 use super::run_folder::{elsewhere, failure};
 use super::{Exit, Failure, exit_code};
-use crate::journal::{PullRecord, Session, Step, Syncing};
+use crate::journal::{OutcomeRecord, PullRecord, Session, Step, Syncing};
 use crate::orchestrator::{
     Clock, Limits, Opened, Plan, RunError, allowed_cpus, open, outcome_record,
 };
@@ -242,7 +242,10 @@ impl Measurement<'_> {
                 continue;
             };
             let seen = cell(&outcome.observation);
-            let line = outcome_record(pull.round, outcome, Some(clock.seconds()));
+            let line = OutcomeRecord {
+                at: Some(clock.seconds()),
+                ..outcome_record(pull.round, outcome)
+            };
             journal.append(&line).map_err(journaled)?;
             if journal.syncing() == Syncing::Outcomes {
                 journal.sync().map_err(journaled)?;

@@ -170,6 +170,9 @@ pub struct OutcomeRecord<'a> {
     /// The end of what a failed command wrote to stderr.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<Cow<'a, str>>,
+    /// The slot it ran in, counted from 1, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<u32>,
     /// Seconds the run had been going for, over all its sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<f64>,

@@ -4,6 +4,7 @@
 //! after every stretch of counted work, so that looking costs nothing that can be measured.
 
 use clap::ValueEnum;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,11 @@ use serde::{Deserialize, Serialize};
 
 /// A flag that ends a fit, from any thread. Once raised it stays up.
 #[derive(Debug, Default)]
-pub struct Stop(AtomicBool);
+pub struct Stop {
+    is_raised: AtomicBool,
+    guards: Vec<Allowance>,
+    hit: OnceLock<Resource>,
+}
 
 impl Stop {
     /// A flag that is down.
@@ -19,14 +24,32 @@ impl Stop {
         Self::default()
     }
 
+    /// A flag that a fit raises itself when it has used more than one of these, whatever its own allowance is counted in.
+    pub fn guarded(guards: Vec<Allowance>) -> Self {
+        Self {
+            guards,
+            ..Self::default()
+        }
+    }
+
     /// Ends the fits that look at this flag.
     pub fn raise(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.is_raised.store(true, Ordering::Relaxed);
     }
 
     /// Whether it was raised.
     pub fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.is_raised.load(Ordering::Relaxed)
+    }
+
+    /// The guard that raised it, if one did.
+    pub fn hit(&self) -> Option<Resource> {
+        self.hit.get().copied()
+    }
+
+    fn raise_for(&self, guard: Resource) {
+        let _ = self.hit.set(guard);
+        self.raise();
     }
 }
 
@@ -134,6 +157,7 @@ impl<'a> Meter<'a> {
         Watch {
             meter: self,
             pending: 0,
+            unguarded: 0,
             cpu_seen: thread_cpu_nanos(),
         }
     }
@@ -151,6 +175,8 @@ impl<'a> Meter<'a> {
 pub(super) struct Watch<'a> {
     meter: &'a Meter<'a>,
     pending: u64,
+    /// Work since the guards were last looked at.
+    unguarded: u64,
     cpu_seen: u64,
 }
 
@@ -176,20 +202,33 @@ impl Watch<'_> {
         if self.meter.ended.load(Ordering::Relaxed) {
             return Err(Stopped);
         }
+        self.unguarded += self.pending;
         let work = self.book_work();
-        let Some(allowance) = self.meter.allowance else {
-            return Ok(());
-        };
-        let used = match allowance.resource {
+        if let Some(allowance) = self.meter.allowance
+            && self.used(allowance.resource, work) > allowance.amount
+        {
+            self.meter.ended.store(true, Ordering::Relaxed);
+            return Err(Stopped);
+        }
+        // Seldom enough for the most expensive clock, however often the allowance wants to be looked at.
+        if self.unguarded > CPU_STRIDE {
+            self.unguarded = 0;
+            for guard in &self.meter.stop.guards {
+                if self.used(guard.resource, work) > guard.amount {
+                    self.meter.stop.raise_for(guard.resource);
+                    return Err(Stopped);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What all threads have used of a resource, of which `work` is already known.
+    fn used(&mut self, resource: Resource, work: u64) -> f64 {
+        match resource {
             Resource::Wall => self.meter.started.elapsed().as_secs_f64(),
             Resource::Cpu => self.book_cpu() as f64 / 1e9,
             Resource::Work => work as f64,
-        };
-        if used > allowance.amount {
-            self.meter.ended.store(true, Ordering::Relaxed);
-            Err(Stopped)
-        } else {
-            Ok(())
         }
     }
 

@@ -16,7 +16,8 @@ pub(super) trait Memory: std::fmt::Debug {
     fn arm(&mut self, leaf: Option<&Leaf>, limit: Option<u64>) -> Result<(), LimitError>;
     /// Lifts the limit, once every process of the run has been killed.
     fn disarm(&mut self);
-    /// What to wait for to learn at once that the limit was hit.
+    /// What to wait for to learn at once that the limit may have been hit; [`was_hit`](Self::was_hit) knows, if not in
+    /// the same instant.
     fn event(&self) -> Option<Watched>;
     /// Whether the kernel has ended a process of this run for its memory.
     fn was_hit(&mut self) -> bool;
@@ -80,6 +81,8 @@ impl Memory for Unified {
         let Some(leaf) = leaf else { return Ok(()) };
         let folder = leaf.folder();
         self.events = open_file(folder, "memory.events", OFlags::RDONLY).ok();
+        // A file that nobody has read yet counts as changed.
+        self.was_hit();
         // Since Linux 5.19; without it the peak is a lower bound and said to be one.
         self.peak = open_file(folder, "memory.peak", OFlags::RDONLY).ok();
         let Some(bytes) = limit else { return Ok(()) };

@@ -45,9 +45,12 @@ pub(super) fn with<T: Send>(
     options: &Options,
     work: impl FnOnce(Result<&mut Slot, LimitError>) -> T + Send,
 ) -> T {
-    let places = Places::locate();
-    let needs_thread =
-        options.memory && options.level != Some(Level::Subreaper) && places.memory.is_some();
+    // Without groups nobody asks where they are.
+    let places = match options.level {
+        Some(Level::Subreaper) => Places::default(),
+        _ => Places::locate(),
+    };
+    let needs_thread = options.memory && places.memory.is_some();
     let serve = move || match Slot::open(options, &places) {
         Ok(mut slot) => {
             let result = work(Ok(&mut slot));

@@ -109,6 +109,11 @@ fn explain(failure: SpawnFailure, launch: &Launch, limits: &Limits) -> LimitErro
             errno: errno.into(),
             memory: limits.memory,
         },
+        SpawnFailure::Child(_, errno) if is_memory(errno, launch, limits) => LimitError::Spawn {
+            command,
+            errno: libc::ENOMEM.into(),
+            memory: limits.memory,
+        },
         SpawnFailure::Child(Step::Exec, errno) => LimitError::Exec {
             command,
             errno: errno.into(),
@@ -132,6 +137,23 @@ fn explain(failure: SpawnFailure, launch: &Launch, limits: &Limits) -> LimitErro
             LimitError::system("give the command its own session", errno)
         }
     }
+}
+
+/// Whether it was the memory limit that kept a command from starting. `execve` says "argument list too long" too when it
+/// gets no page to copy the arguments to; few arguments cannot be too long.
+fn is_memory(errno: i32, launch: &Launch, limits: &Limits) -> bool {
+    const FEW_BYTES: usize = 64 << 10;
+    let own: usize = std::env::vars_os()
+        .map(|(name, value)| name.len() + value.len() + 2)
+        .sum();
+    let given = launch.command.iter().map(|argument| argument.len() + 1);
+    let set = launch
+        .env
+        .iter()
+        .map(|(name, value)| name.len() + value.len() + 2);
+    let bytes = own + given.chain(set).sum::<usize>();
+    limits.memory.is_some()
+        && (errno == libc::ENOMEM || (errno == libc::E2BIG && bytes < FEW_BYTES))
 }
 
 /// Our environment with these variables on top.
@@ -230,6 +252,27 @@ mod tests {
         assert_eq!(found, [c"/a/x", c"./x", c"/b/x"].map(CString::from));
         let direct = candidates(OsStr::new("./x"), &environment).unwrap();
         assert_eq!(direct, [CString::from(c"./x")]);
+    }
+
+    #[test]
+    fn a_limit_that_leaves_no_page_for_the_arguments_is_told_from_too_many_arguments() {
+        let limits = Limits {
+            memory: Some(128 << 10),
+            ..Limits::default()
+        };
+        let few = Launch::new(["sleep", "20"]);
+        let many = Launch::new(vec!["x".repeat(100_000); 100]);
+        let failed = |launch: &Launch, limits: &Limits| {
+            explain(SpawnFailure::Child(Step::Exec, libc::E2BIG), launch, limits)
+        };
+        let is_memory = |error: &LimitError| {
+            error
+                .hint()
+                .is_some_and(|hint| hint.contains("memory limit"))
+        };
+        assert!(is_memory(&failed(&few, &limits)));
+        assert!(!is_memory(&failed(&many, &limits)));
+        assert!(!is_memory(&failed(&few, &Limits::default())));
     }
 
     #[test]

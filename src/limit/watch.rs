@@ -33,6 +33,10 @@ pub(super) trait Stop {
 const CPU_FLOOR: Duration = Duration::from_micros(250);
 /// How often memory is looked at where the kernel does not watch it for us.
 const MEMORY_PERIOD: Duration = Duration::from_millis(10);
+/// After a notice about memory it is looked soon, and then less and less often, whether the kernel has killed.
+const HINT_PAUSE: Duration = Duration::from_micros(250);
+/// When to stop looking.
+const HINT_END: Duration = Duration::from_millis(100);
 /// How often, in a grace period, it is looked at whether anybody still waits for its end.
 const URGENCY_PERIOD: Duration = Duration::from_millis(50);
 /// How far the sum over dead processes may exceed the group's own count before we believe that something left the group.
@@ -132,18 +136,16 @@ impl Run<'_> {
         let mut look_at_cpu = self.limits.cpu.map(|cpu| self.start.after(cpu / self.cpus));
         let samples = self.limits.memory.is_some() && self.slot.memory.event().is_none();
         let mut look_at_memory = samples.then(|| self.start.after(MEMORY_PERIOD / 10));
-        let mut memory_limit_hit = false;
+        // When to look again whether the kernel has killed for memory, and how long after that.
+        let mut hint: Option<(Instant, Duration)> = None;
         loop {
             self.reap();
             if self.main_end.is_some() {
-                return Ok(if memory_limit_hit || self.slot.memory.was_hit() {
+                return Ok(if self.slot.memory.was_hit() {
                     Cause::Memory
                 } else {
                     Cause::None
                 });
-            }
-            if memory_limit_hit && self.slot.memory.was_hit() {
-                return Ok(Cause::Memory);
             }
             if sys::stop_signal().is_some() {
                 return Ok(Cause::Cancelled);
@@ -173,13 +175,23 @@ impl Run<'_> {
                 }
                 look_at_memory = Some(Instant::now().after(MEMORY_PERIOD));
             }
-            let next = [wall, look_at_cpu, look_at_memory]
+            if let Some((look, pause)) = hint
+                && look <= now
+            {
+                if self.slot.memory.was_hit() {
+                    return Ok(Cause::Memory);
+                }
+                hint = (pause < HINT_END).then(|| (now.after(pause), pause * 2));
+            }
+            let look_at_hint = hint.map(|(look, _)| look);
+            let next = [wall, look_at_cpu, look_at_memory, look_at_hint]
                 .into_iter()
                 .flatten()
                 .min();
             match self.wait(next, Some(stop))? {
                 Woken::Stop => return Ok(Cause::Cancelled),
-                Woken::Memory => memory_limit_hit = true,
+                // The notice comes before the kill, or of a limit that was reached without one.
+                Woken::Memory => hint = Some((now, HINT_PAUSE)),
                 Woken::Other => {}
             }
         }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
 use super::event::{Event, Now, Running, Watch};
 use super::signal::Signals;
+use super::timers::{Timers, elapsed, ticked};
 use super::{Budget, Clock, Next, Progress, RunError, State};
 use crate::journal::{
     Appender, Durable, End, EndReason, Learned, Lost, OutcomeRecord, PullRecord, Session, Syncing,
@@ -128,7 +128,8 @@ impl<'a> Orchestrator<'a> {
 
     /// Runs until the budget ends or somebody stops it.
     pub async fn run(mut self) -> Result<Finished, RunError> {
-        let mut timers = Timers::new(&self);
+        let end = self.budget.wall.and_then(|wall| self.clock.at(wall));
+        let mut timers = Timers::new(end, self.watch.period());
         self.catch_up()?;
         loop {
             if let Some(reason) = self.finished() {
@@ -194,7 +195,7 @@ impl<'a> Orchestrator<'a> {
         };
         let pull = running.pull;
         match ended.ending {
-            Ending::Brought(outcome) => self.brought(pull, *outcome),
+            Ending::Brought(outcome) => self.brought(ended.slot, pull, *outcome),
             Ending::Stopped => {
                 if self.stopping.is_none() {
                     self.again.push_back(pull);
@@ -202,14 +203,19 @@ impl<'a> Orchestrator<'a> {
                 }
                 Ok(())
             }
-            Ending::Lost { why } => self.was_lost(pull, why),
+            Ending::Lost { why } => self.was_lost(ended.slot, pull, why),
         }
     }
 
-    fn brought(&mut self, pull: PullRecord, outcome: Outcome) -> Result<(), RunError> {
+    fn brought(&mut self, slot: usize, pull: PullRecord, outcome: Outcome) -> Result<(), RunError> {
         let at = (self.journal.syncing() == Syncing::Outcomes).then(|| self.clock.seconds());
         let observation = outcome.observation;
-        let outcome = record(pull.round, outcome, at);
+        // Not on the pull's line: a pull that runs again may do so in another slot.
+        let outcome = OutcomeRecord {
+            slot: at.filter(|_| self.slots.len() > 1).map(|_| slot as u32 + 1),
+            at,
+            ..record(pull.round, outcome)
+        };
         let line = self.journal.append(&outcome)?;
         self.unlearned.push_back((
             line,
@@ -226,7 +232,7 @@ impl<'a> Orchestrator<'a> {
     }
 
     /// A pull whose launcher went away says nothing: it runs again, but not for ever.
-    fn was_lost(&mut self, pull: PullRecord, why: String) -> Result<(), RunError> {
+    fn was_lost(&mut self, slot: usize, pull: PullRecord, why: String) -> Result<(), RunError> {
         if self.stopping.is_some() {
             return Ok(());
         }
@@ -241,7 +247,7 @@ impl<'a> Orchestrator<'a> {
                 stderr: String::new(),
             };
             let outcome = Outcome::failed(pull.pull(), failing, None, Measured::default());
-            return self.brought(pull, outcome);
+            return self.brought(slot, pull, outcome);
         }
         self.journal.append(&Lost {
             lost: pull.round,
@@ -410,8 +416,8 @@ fn now<'a>(
     }
 }
 
-/// An outcome as the journal has it.
-pub(crate) fn record(round: Round, outcome: Outcome, at: Option<f64>) -> OutcomeRecord<'static> {
+/// An outcome as the journal has it, but for where and when.
+pub(crate) fn record(round: Round, outcome: Outcome) -> OutcomeRecord<'static> {
     let Outcome {
         observation,
         failure,
@@ -457,41 +463,6 @@ pub(crate) fn record(round: Round, outcome: Outcome, at: Option<f64>) -> Outcome
         exit: measured.exit,
         signal: measured.signal,
         stderr: stderr.map(Into::into),
-        at,
-    }
-}
-
-struct Timers {
-    wall: Option<std::pin::Pin<Box<Sleep>>>,
-    tick: Option<Interval>,
-}
-
-impl Timers {
-    fn new(of: &Orchestrator<'_>) -> Self {
-        let wall = of.budget.wall.and_then(|wall| of.clock.at(wall));
-        Self {
-            wall: wall.map(|end| Box::pin(tokio::time::sleep_until(end.into()))),
-            tick: of.watch.period().map(|period| {
-                let mut tick = tokio::time::interval(period);
-                tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
-                tick
-            }),
-        }
-    }
-}
-
-async fn elapsed(timer: &mut Option<std::pin::Pin<Box<Sleep>>>) {
-    match timer {
-        Some(timer) => timer.as_mut().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn ticked(timer: &mut Option<Interval>) {
-    match timer {
-        Some(timer) => {
-            timer.tick().await;
-        }
-        None => std::future::pending().await,
+        ..OutcomeRecord::default()
     }
 }

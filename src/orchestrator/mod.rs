@@ -19,6 +19,7 @@ mod slots;
 mod state;
 #[cfg(test)]
 mod tests;
+mod timers;
 
 pub use brief::{Brief, StoredArms, StoredLimits, StoredParameter};
 pub use clock::Clock;

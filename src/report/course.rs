@@ -190,7 +190,8 @@ fn rate(rounds: &[Played]) -> Vec<(Num, Num)> {
         .collect()
 }
 
-/// Lanes are not recorded: a pull takes the first that is free when it starts, as it does in a run.
+/// A pull's lane is its slot. Where that was not written down (one slot, older journals) it takes the first that is free
+/// when it starts, as it does in a run.
 fn timeline(rounds: &[Played]) -> Option<Timeline> {
     let mut spans: Vec<(f64, f64, &Played)> = rounds
         .iter()
@@ -210,11 +211,15 @@ fn timeline(rounds: &[Played]) -> Option<Timeline> {
     for &(from, to, played) in latest {
         // Journals know milliseconds better than they know which of two events was first.
         let slack = 1e-3;
-        let lane = free_from.iter().position(|free| *free <= from + slack);
-        let lane = lane.unwrap_or_else(|| {
-            free_from.push(0.0);
-            free_from.len() - 1
-        });
+        let lane = match played.slot.checked_sub(1) {
+            Some(slot) => slot as usize,
+            None => (free_from.iter())
+                .position(|free| *free <= from + slack)
+                .unwrap_or(free_from.len()),
+        };
+        if lane >= free_from.len() {
+            free_from.resize(lane + 1, 0.0);
+        }
         free_from[lane] = to;
         bars.push((
             lane + 1,

@@ -229,6 +229,7 @@ mod tests {
             gain: 0.0,
             at: 0.0,
             wall: 0.0,
+            slot: 0,
         }
     }
 

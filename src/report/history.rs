@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use super::ReportError;
 use crate::journal::{By, End, Header, Learned, PullRecord, Reader, Replay, Session, Step};
@@ -9,7 +10,7 @@ use crate::orchestrator::{Brief, Limits, Plan};
 use crate::policy::zrcucb::{self, ZRcucb};
 use crate::policy::{Known, Policy, PolicyKind, Problem, Recommendation, Survival};
 use crate::round::{ArmId, Limit, LimitGrid, Observation, Price, Purpose, Round, Seen, randomness};
-use crate::scenario::Resource;
+use crate::scenario::{Resource, Scenario};
 use crate::space::Space;
 
 /// How a pull ended; as a number where there are many.
@@ -58,6 +59,8 @@ pub struct Played {
     pub at: f64,
     /// Seconds it took.
     pub wall: f64,
+    /// The slot it ran in, counted from 1; 0 where that was not written down.
+    pub slot: u32,
 }
 
 impl Played {
@@ -137,6 +140,7 @@ pub struct History {
     /// The arms.
     pub space: Space,
     plan: Plan,
+    scenario: OnceLock<Option<Box<Scenario>>>,
     stage: Option<Stage>,
     /// Seen while limits are being measured; told to the policy when it starts.
     backlog: Vec<(Round, Observation)>,
@@ -190,6 +194,7 @@ impl History {
             header,
             brief,
             space,
+            scenario: OnceLock::new(),
             stage: None,
             backlog: vec![],
             rounds: vec![],
@@ -236,6 +241,17 @@ impl History {
     /// Pulls without an outcome.
     pub fn in_flight(&self) -> impl Iterator<Item = &PullRecord> {
         self.replay.in_flight()
+    }
+
+    /// The scenario as it was, if the files it names are still there.
+    pub fn scenario(&self) -> Option<&Scenario> {
+        let read = || {
+            let header = &self.header;
+            let (file, folder) = (Path::new(&header.file), Path::new(&header.folder));
+            let checked = crate::scenario::parse(&header.scenario, file, folder).ok();
+            checked.map(|checked| Box::new(checked.scenario))
+        };
+        self.scenario.get_or_init(read).as_deref()
     }
 
     /// What is limited.
@@ -381,6 +397,7 @@ impl History {
             gain: f64::NAN,
             at: number(outcome.at),
             wall: number(outcome.wall),
+            slot: outcome.slot.unwrap_or(0),
         });
         if self.stage.is_some() {
             self.tell(pull.round, *observation, self.rounds.len() - 1);

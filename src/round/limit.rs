@@ -37,6 +37,20 @@ impl Limit {
     pub fn get(self) -> f64 {
         self.0
     }
+
+    /// The nearest limit that a person would write down: six digits, or whole units where these are more.
+    ///
+    /// Limits of a grid are computed and have seventeen (`0.20199999999999999`); no clock is that exact.
+    #[must_use]
+    pub fn written(self) -> Self {
+        let before_the_point = self.0.log10().floor() as i32 + 1;
+        let decimals = usize::try_from(6 - before_the_point).unwrap_or(0);
+        let text = format!("{:.decimals$}", self.0);
+        text.parse()
+            .ok()
+            .and_then(|value| Self::new(value).ok())
+            .unwrap_or(self)
+    }
 }
 
 impl fmt::Display for Limit {
@@ -134,6 +148,24 @@ impl LimitGrid {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_are_written_as_people_would() {
+        for (value, expected) in [
+            (0.201_999_999_999_999_99, "0.202"),
+            (1.0 / 3.0, "0.333333"),
+            (12.5, "12.5"),
+            (59.999_999_999, "60"),
+            (1_234_567.8, "1234568"),
+            (0.000_012_345_678_9, "0.0000123457"),
+            (1e-12, "0.000000000001"),
+            (300.0, "300"),
+        ] {
+            let written = Limit::new(value).unwrap().written();
+            assert_eq!(written.to_string(), expected);
+            assert!((written.get() - value).abs() <= 1e-6 * value);
+        }
+    }
 
     fn values(grid: Result<LimitGrid, LimitError>) -> Vec<f64> {
         grid.unwrap()

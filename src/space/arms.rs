@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Configuration, MOST_ARMS, Parameter, Pattern, Value};
+use super::{Configuration, MOST_ARMS, Parameter, Pattern, Table, Value};
 use crate::round::ArmId;
 
 /// Stands for a parameter that an arm does not have.
@@ -91,47 +91,27 @@ impl Space {
 
     /// One arm per row. Names are kept if every row has one.
     pub fn table(names: Vec<Arc<str>>, rows: &[Row]) -> Result<Self, SpaceError> {
-        if rows.is_empty() {
-            return Err(SpaceError::Empty);
-        }
-        if rows.len() > MOST_ARMS {
-            return Err(SpaceError::TooMany {
-                count: rows.len() as u128,
-            });
-        }
-        let mut tables: Vec<Values> = names.iter().map(|_| Values::default()).collect();
-        let mut codes = vec![ABSENT; rows.len() * names.len()];
-        for (row, arm) in rows.iter().enumerate() {
-            for (place, value) in &arm.values {
-                codes[row * names.len() + place] = tables[*place].code(value);
+        let mut table = Table::new(names);
+        for row in rows {
+            table.begin(row.name.clone())?;
+            for (place, value) in &row.values {
+                table.set(*place, value);
             }
         }
-        // Values in ascending order, so that the place of a value says something about it.
-        let mut parameters = vec![];
-        let mut ranks = vec![];
-        for (name, table) in names.iter().zip(tables) {
-            let (sorted, rank) = table.sorted();
-            parameters.push(Parameter::new(Arc::clone(name), sorted));
-            ranks.push(rank);
-        }
-        if !names.is_empty() {
-            for row in codes.chunks_exact_mut(names.len()) {
-                for (code, rank) in row.iter_mut().zip(&ranks) {
-                    if *code != ABSENT {
-                        *code = rank[*code as usize];
-                    }
-                }
-            }
-        }
-        let named: Option<Vec<Arc<str>>> = rows.iter().map(|row| row.name.clone()).collect();
-        Ok(Self {
+        table.finish()
+    }
+
+    pub(super) fn listed(
+        parameters: Vec<Parameter>,
+        count: usize,
+        codes: Vec<u32>,
+        names: Vec<Arc<str>>,
+    ) -> Self {
+        Self {
             parameters,
-            arms: Arms::Table {
-                count: rows.len(),
-                codes,
-            },
-            names: named.unwrap_or_default(),
-        })
+            arms: Arms::Table { count, codes },
+            names,
+        }
     }
 
     /// One arm per row of codes, each the place of a value or [`ABSENT`]; names are empty or one per arm.
@@ -280,12 +260,19 @@ impl Space {
                 codes
             }
         };
-        for code in codes {
-            hasher.update(&code.to_le_bytes());
+        let mut bytes = Vec::with_capacity(1 << 16);
+        for some in codes.chunks(1 << 14) {
+            bytes.clear();
+            bytes.extend(some.iter().flat_map(|code| code.to_le_bytes()));
+            hasher.update(&bytes);
         }
-        for name in &self.names {
-            hasher.update(&(name.len() as u64).to_le_bytes());
-            hasher.update(name.as_bytes());
+        for some in self.names.chunks(1 << 12) {
+            bytes.clear();
+            for name in some {
+                bytes.extend_from_slice(&(name.len() as u64).to_le_bytes());
+                bytes.extend_from_slice(name.as_bytes());
+            }
+            hasher.update(&bytes);
         }
         hasher.finalize().to_hex().to_string()
     }
@@ -330,51 +317,6 @@ fn kept(parameters: &[Parameter], count: usize, only: &[Pattern], except: &[Patt
         }
     }
     kept
-}
-
-/// The distinct values of a column while its rows are read.
-#[derive(Default)]
-struct Values {
-    values: Vec<Value>,
-    codes: std::collections::HashMap<String, u32>,
-}
-
-impl Values {
-    fn code(&mut self, value: &Value) -> u32 {
-        // Values that mean the same have one code, however they are written.
-        let key = match value.number() {
-            Some(number) => format!("#{number:?}"),
-            None => value.to_string(),
-        };
-        let next = self.values.len() as u32;
-        *self.codes.entry(key).or_insert_with(|| {
-            self.values.push(value.clone());
-            next
-        })
-    }
-
-    /// The values ascending, numbers before words, and for each code its place among them.
-    fn sorted(self) -> (Vec<Value>, Vec<u32>) {
-        let mut order: Vec<u32> = (0..self.values.len() as u32).collect();
-        order.sort_by(|&a, &b| {
-            let (a, b) = (&self.values[a as usize], &self.values[b as usize]);
-            match (a.number(), b.number()) {
-                (Some(a), Some(b)) => a.total_cmp(&b),
-                (Some(_), None) => std::cmp::Ordering::Less,
-                (None, Some(_)) => std::cmp::Ordering::Greater,
-                (None, None) => a.to_string().cmp(&b.to_string()),
-            }
-        });
-        let mut rank = vec![0; order.len()];
-        for (place, &code) in order.iter().enumerate() {
-            rank[code as usize] = place as u32;
-        }
-        let values = order
-            .iter()
-            .map(|&code| self.values[code as usize].clone())
-            .collect();
-        (values, rank)
-    }
 }
 
 #[cfg(test)]

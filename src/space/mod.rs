@@ -19,11 +19,13 @@ mod arms;
 mod configuration;
 mod filter;
 mod parameter;
+mod table;
 
 pub use arms::{ABSENT, Row, Space, SpaceError};
 pub use configuration::Configuration;
 pub use filter::{Condition, Pattern};
 pub use parameter::{Parameter, Scale, Value};
+pub use table::Table;
 
 /// More arms than this are refused: policies keep estimates per arm and limit, and no budget reaches them all.
 pub const MOST_ARMS: usize = 10_000_000;

@@ -13,7 +13,7 @@ use super::curve::checkpoints;
 use super::play::{Course, Played, seed_of};
 use super::result::{Posed, Standing, Tally};
 use super::source::OWN_GRID;
-use crate::journal::{JournalError, Learned, PullRecord, Session, Step, Syncing};
+use crate::journal::{JournalError, Learned, OutcomeRecord, PullRecord, Session, Step, Syncing};
 use crate::orchestrator::{Clock, Next, Opened, Plan, RunError, open, outcome_record};
 use crate::policy::{PolicyKind, Problem};
 use crate::round::LimitGrid;
@@ -403,7 +403,10 @@ impl Turns<'_, '_> {
         match ending {
             Ending::Brought(outcome) => {
                 let observation = outcome.observation;
-                let outcome = outcome_record(pull.round, *outcome, Some(seconds));
+                let outcome = OutcomeRecord {
+                    at: Some(seconds),
+                    ..outcome_record(pull.round, *outcome)
+                };
                 side.opened.journal.append(&outcome)?;
                 side.opened.journal.sync()?;
                 side.learned(&Learned {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::Duration;
+use std::sync::{Arc, mpsc};
 
 use super::{Ended, Ending, Ends, Failing, Guard, Job, Measured, Outcome, Target};
 use crate::learner::engine::{self, EngineKind, EngineOutcome};
@@ -32,6 +31,8 @@ pub struct ForestTarget {
 
 struct Slot {
     jobs: mpsc::Sender<(Job, Arc<Stop>)>,
+    /// What no fit may exceed, besides its limit.
+    guards: Vec<Allowance>,
     /// Ends the fit under way.
     stop: Arc<Stop>,
 }
@@ -95,6 +96,7 @@ impl ForestTarget {
                     })?;
                 Ok(Slot {
                     jobs,
+                    guards: guards(of, limits.guards),
                     stop: Arc::new(Stop::new()),
                 })
             })
@@ -106,7 +108,7 @@ impl ForestTarget {
 impl Target for ForestTarget {
     fn start(&mut self, job: Job) {
         let slot = &mut self.slots[job.slot];
-        slot.stop = Arc::new(Stop::new());
+        slot.stop = Arc::new(Stop::guarded(slot.guards.clone()));
         // Its thread ends only when this sender is gone.
         let _ = slot.jobs.send((job, Arc::clone(&slot.stop)));
     }
@@ -155,10 +157,6 @@ fn fit(shared: &Shared, job: &Job, stop: &Arc<Stop>) -> Ending {
         Ok(split) => split,
         Err(error) => return failed(job, error.to_string(), None),
     };
-    let watchdog = Watchdog::start(
-        shared.guards.wall.filter(|_| shared.of != Resource::Wall),
-        stop,
-    );
     let allowance = Allowance {
         resource: shared.of,
         amount: job.pull.limit.get(),
@@ -170,12 +168,11 @@ fn fit(shared: &Shared, job: &Job, stop: &Arc<Stop>) -> Ending {
         stop,
         allowance: Some(allowance),
     });
-    let hit_guard = watchdog.end();
     match outcome {
         Err(error) => failed(job, error.to_string(), None),
         Ok(EngineOutcome::Stopped { consumed }) => {
-            if hit_guard {
-                guarded(job, shared.of, &consumed, Guard::Wall)
+            if let Some(guard) = stop.hit() {
+                guarded(job, shared.of, &consumed, named(guard))
             } else if stop.is_raised() {
                 Ending::Stopped
             } else {
@@ -184,14 +181,12 @@ fn fit(shared: &Shared, job: &Job, stop: &Arc<Stop>) -> Ending {
         }
         Ok(EngineOutcome::Done(fitted)) => {
             let consumed = fitted.consumed;
-            let is_over = |guard: Option<f64>, used: Duration| {
-                guard.is_some_and(|guard| used.as_secs_f64() > guard)
-            };
-            if shared.of != Resource::Cpu && is_over(shared.guards.cpu, consumed.cpu) {
-                return guarded(job, shared.of, &consumed, Guard::Cpu);
-            }
-            if shared.of != Resource::Wall && is_over(shared.guards.wall, consumed.wall) {
-                return guarded(job, shared.of, &consumed, Guard::Wall);
+            // The last stretch of a fit, and its predictions, come after its last look.
+            let over = guards(shared.of, shared.guards)
+                .into_iter()
+                .find(|guard| consumed.of(guard.resource) > guard.amount);
+            if let Some(guard) = over {
+                return guarded(job, shared.of, &consumed, named(guard.resource));
             }
             let by = match shared.forest.normalise {
                 scenario::Normalise::Range => Normalise::Range,
@@ -287,46 +282,20 @@ fn failed(job: &Job, reason: String, consumption: Option<f64>) -> Ending {
     )))
 }
 
-/// Raises the flag of a fit when the guard's time is over.
-struct Watchdog {
-    done: Option<mpsc::Sender<()>>,
-    has_barked: Arc<Mutex<bool>>,
+/// The guards on the clocks that the limit itself is not counted in.
+fn guards(of: Resource, guards: Guards) -> Vec<Allowance> {
+    let of_each = [(Resource::Wall, guards.wall), (Resource::Cpu, guards.cpu)];
+    of_each
+        .into_iter()
+        .filter(|(resource, _)| *resource != of)
+        .filter_map(|(resource, guard)| guard.map(|amount| Allowance { resource, amount }))
+        .collect()
 }
 
-impl Watchdog {
-    fn start(guard: Option<f64>, stop: &Arc<Stop>) -> Self {
-        let has_barked = Arc::new(Mutex::new(false));
-        let Some(guard) = guard.and_then(|guard| Duration::try_from_secs_f64(guard).ok()) else {
-            return Self {
-                done: None,
-                has_barked,
-            };
-        };
-        let (done, is_done) = mpsc::channel::<()>();
-        let (stop, barked) = (Arc::clone(stop), Arc::clone(&has_barked));
-        let watch = move || {
-            if is_done.recv_timeout(guard) == Err(mpsc::RecvTimeoutError::Timeout) {
-                *barked.lock().unwrap_or_else(PoisonError::into_inner) = true;
-                stop.raise();
-            }
-        };
-        // Without a thread for it the guard is looked at when the fit is done.
-        let _ = std::thread::Builder::new()
-            .name("forest-guard".into())
-            .spawn(watch);
-        Self {
-            done: Some(done),
-            has_barked,
-        }
-    }
-
-    /// Whether it had to bark.
-    fn end(self) -> bool {
-        drop(self.done);
-        *self
-            .has_barked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+fn named(guard: Resource) -> Guard {
+    match guard {
+        Resource::Cpu => Guard::Cpu,
+        Resource::Wall | Resource::Work => Guard::Wall,
     }
 }
 

@@ -19,6 +19,7 @@ pub mod command;
 mod error;
 pub mod forest;
 mod outcome;
+pub mod paste;
 pub mod recorded;
 mod running;
 pub mod synthetic;

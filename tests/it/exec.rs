@@ -275,7 +275,8 @@ fn the_end_of_stdin_can_stop_a_run() {
 
 #[test]
 fn a_memory_limit_below_what_exec_needs_is_a_clear_end() {
-    for limit in ["1B", "4KiB", "64KiB"] {
+    // From a limit that even a descriptor exceeds to one that some programs could start under.
+    for limit in ["1B", "4KiB", "64KiB", "128KiB", "256KiB"] {
         let output = exec(&["--memory", limit, "--report", "-", "--", "sleep", "20"]);
         let stderr = text(&output.stderr);
         let seen: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();

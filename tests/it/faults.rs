@@ -422,3 +422,58 @@ fn asleep_for_a_while_it_goes_on_where_it_was() {
     let times: Vec<f64> = outcomes.iter().map(|outcome| outcome.at.unwrap()).collect();
     assert!(times.is_sorted());
 }
+
+/// Where the library is that shows programs another time of day.
+fn faketime() -> Option<String> {
+    let asked = Command::new("faketime")
+        .args(["-f", "+0", "printenv", "LD_PRELOAD"])
+        .output();
+    match asked {
+        Ok(asked) if asked.status.success() => {
+            Some(String::from_utf8_lossy(&asked.stdout).trim().to_owned())
+        }
+        other => {
+            assert!(
+                std::env::var_os("CAPTIME_REQUIRE_PROGRAMS").is_none(),
+                "faketime does not work: {other:?}"
+            );
+            skipped("faketime is not installed");
+            None
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_is_stepped_changes_nothing() {
+    let Some(library) = faketime() else { return };
+    let marker = format!("stepped-{}", std::process::id());
+    let scene = Scene::new(&sleeping(&marker, 60));
+    let clock = scene.write("clock", "+36500d\n");
+    let child = scene
+        .command(&["run", "s.yaml", "--quiet"])
+        .env("LD_PRELOAD", library)
+        .env("FAKETIME_TIMESTAMP_FILE", &clock)
+        .env("FAKETIME_NO_CACHE", "1")
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Two centuries back and forth, in the middle of pulls and of waiting for them.
+    for (outcomes, step) in [(4, "-36500d\n"), (20, "+36500d\n"), (40, "-1s\n")] {
+        scene.wait_for_outcomes("night", outcomes);
+        fs::write(&clock, step).unwrap();
+    }
+    expect(&child.wait_with_output().unwrap(), 0);
+    let journal = fs::read_to_string(scene.journal("night")).unwrap();
+    assert!(
+        journal.contains("\"started\":\"21"),
+        "the clock was another"
+    );
+    let (_, outcomes) = story(&scene.run_folder("night"));
+    assert_eq!(outcomes.len(), 60);
+    assert!(outcomes.iter().all(|outcome| outcome.reward.is_some()));
+    let times: Vec<f64> = outcomes.iter().map(|outcome| outcome.at.unwrap()).collect();
+    assert!(times.is_sorted() && times[59] < 300.0, "{times:?}");
+    decisions_follow(&scene.run_folder("night"));
+}

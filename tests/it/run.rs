@@ -388,6 +388,65 @@ slots: 1
 }
 
 #[test]
+fn a_cpu_guard_ends_a_fit_in_our_own_process_while_it_runs() {
+    let scenario = "
+name: forest
+target: {forest: {data: houses.csv, predict: price}}
+arms: {grid: {trees: [900000, 1000000]}}
+limits: {of: work, grid: [1000000000000], cpu: 0.2s}
+price: {cost: x, penalty: 10 * x}
+policy: uniform
+budget: {rounds: 2}
+slots: 1
+";
+    let scene = Scene::new(scenario);
+    let mut rows = String::from("size,age,price\n");
+    for row in 0..2000 {
+        writeln!(rows, "{row},{},{}", row * 7919 % 101, row * 2).unwrap();
+    }
+    scene.write("houses.csv", &rows);
+    scene.run(3, &["--quiet"]);
+    let (_, outcomes) = story(&scene.run_folder("forest"));
+    assert_eq!(outcomes.len(), 2);
+    for outcome in outcomes {
+        assert_eq!(outcome.guard.as_deref(), Some("cpu"), "{outcome:?}");
+        let cpu = outcome.cpu.unwrap();
+        assert!((0.2..0.4).contains(&cpu), "{cpu}");
+    }
+}
+
+#[test]
+fn several_slots_are_named_in_the_journal_and_one_is_not() {
+    let scenario = "
+name: slots
+target: {command: [sleep, '0.02'], reward: {exit: [0]}}
+arms: {list: [{name: a}, {name: b}]}
+limits: {of: wall, max: 7s, grid: 9}
+price: {cost: x, penalty: 10 * x}
+policy: uniform
+budget: {rounds: 8}
+";
+    let scene = Scene::new(scenario);
+    scene.run(0, &["--quiet", "--slots", "2"]);
+    let (_, outcomes) = story(&scene.run_folder("slots"));
+    let slots: std::collections::BTreeSet<_> = outcomes.iter().map(|one| one.slot).collect();
+    assert_eq!(slots, [Some(1), Some(2)].into());
+    // The line to paste is the same everywhere, and its limit is written as a person would write it.
+    let best = scene.captime(&["best", "slots", "--format", "json"]);
+    let best: Value = serde_json::from_slice(&best.stdout).unwrap();
+    let line = best["command"].as_str().unwrap();
+    let limit = line.strip_prefix("captime exec --wall ").unwrap();
+    let limit = limit.strip_suffix("s -- sleep 0.02").unwrap();
+    assert!(limit.len() <= 8, "{line}");
+    let page = scene.captime(&["report", "slots", "--format", "json", "--out", "-"]);
+    let page = String::from_utf8_lossy(&page.stdout).into_owned();
+    assert!(page.contains(line), "{line} is not in {page}");
+    scene.run(0, &["--quiet", "--fresh", "--slots", "1"]);
+    let (_, outcomes) = story(&scene.run_folder("slots-2"));
+    assert!(outcomes.iter().all(|one| one.slot.is_none()));
+}
+
+#[test]
 fn what_was_recorded_can_be_replayed() {
     let scene = Scene::new(SCRIPT);
     let (line, _) = expect(

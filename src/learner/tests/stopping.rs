@@ -82,6 +82,51 @@ fn limits_on_time_stop_a_long_fit_soon() {
 }
 
 #[test]
+fn guards_stop_a_fit_whatever_its_limit_is_counted_in() {
+    let data = friedman(2000, 3);
+    let long = Params {
+        trees: 100_000,
+        ..params(2)
+    };
+    for (guard, other) in [
+        (Resource::Wall, Resource::Cpu),
+        (Resource::Cpu, Resource::Wall),
+    ] {
+        let far = Allowance {
+            resource: other,
+            amount: 1e6,
+        };
+        let near = Allowance {
+            resource: guard,
+            amount: 0.05,
+        };
+        let work = Allowance {
+            resource: Resource::Work,
+            amount: 1e18,
+        };
+        for allowance in [None, Some(far), Some(work)] {
+            let stop = Stop::guarded(vec![far, near]);
+            let fit = fit_until(&data, &rows(&data), &long, &stop, allowance);
+            let FitOutcome::Stopped { consumed } = fit.unwrap() else {
+                panic!("100,000 trees take longer");
+            };
+            assert_eq!(stop.hit(), Some(guard));
+            let used = consumed.of(guard);
+            let most = if guard == Resource::Cpu { 0.1 } else { 5.0 };
+            assert!((0.05..most).contains(&used), "{guard:?}: {used}");
+        }
+    }
+    // A guard that is not reached changes nothing.
+    let stop = Stop::guarded(vec![Allowance {
+        resource: Resource::Cpu,
+        amount: 1e6,
+    }]);
+    let fit = fit_until(&data, &rows(&data), &params(2), &stop, None).unwrap();
+    assert!(matches!(fit, FitOutcome::Done { .. }));
+    assert_eq!((stop.hit(), stop.is_raised()), (None, false));
+}
+
+#[test]
 fn raising_the_flag_from_another_thread_stops_a_fit_and_frees_it() {
     let data = friedman(1000, 4);
     let long = Params {

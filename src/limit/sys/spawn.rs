@@ -12,16 +12,21 @@ use super::super::clock::Instant;
 use super::{errno, wait4};
 
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+/// Handlers of ours must not run in a child that shares our memory.
+const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 /// What a child says on the shared page once everything before `execve` has worked.
 const ABOUT_TO_EXEC: u32 = u32::MAX;
 
-/// A page shared between the supervisor and the child it is about to start: how far the child got, why it went no
-/// further, and the moment of its `execve`.
+/// Memory shared between the supervisor and the child it is about to start: how far the child got, why it went no
+/// further, the moment of its `execve`, and the stack it runs on until then.
 ///
 /// Cheaper than the usual close-on-exec pipe, and `CLONE_VFORK` makes it race-free: the parent goes on only when the
 /// child has called `execve` or is gone.
 #[derive(Debug)]
 pub(in crate::limit) struct Page(*mut Note);
+
+/// The note at the lower end, the child's stack at the upper; [`become_command`] needs a few hundred bytes of it.
+const PAGE_BYTES: usize = 64 << 10;
 
 #[repr(C)]
 struct Note {
@@ -40,7 +45,7 @@ impl Page {
         let address = unsafe {
             libc::mmap(
                 ptr::null_mut(),
-                size_of::<Note>(),
+                PAGE_BYTES,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED | libc::MAP_ANONYMOUS,
                 -1,
@@ -62,7 +67,7 @@ impl Page {
 impl Drop for Page {
     fn drop(&mut self) {
         // SAFETY: exactly the mapping made in `new`; no reference to it outlives `self`.
-        unsafe { libc::munmap(self.0.cast(), size_of::<Note>()) };
+        unsafe { libc::munmap(self.0.cast(), PAGE_BYTES) };
     }
 }
 
@@ -165,6 +170,12 @@ pub(in crate::limit) enum SpawnFailure {
     Child(Step, i32),
 }
 
+/// What the child is handed.
+struct Errand<'a> {
+    plan: &'a mut Plan,
+    note: &'a Note,
+}
+
 /// Starts a child, born in `group`, and returns when it has called `execve`, failed to, or died.
 pub(in crate::limit) fn spawn(
     plan: &mut Plan,
@@ -175,30 +186,22 @@ pub(in crate::limit) fn spawn(
     note.step.store(0, Ordering::Relaxed);
     note.errno.store(0, Ordering::Relaxed);
     let mut pidfd: c_int = -1;
-    // SAFETY: all-zero is a valid clone_args: no flags, no stack (the child runs on its copy of ours).
+    // SAFETY: all-zero is a valid clone_args: no flags, no stack.
     let mut args: libc::clone_args = unsafe { mem::zeroed() };
-    args.flags = (libc::CLONE_PIDFD | libc::CLONE_VFORK) as u64;
+    args.flags = (libc::CLONE_PIDFD | libc::CLONE_VFORK) as u64 | CLONE_CLEAR_SIGHAND;
     args.pidfd = ptr::from_mut(&mut pidfd) as u64;
     args.exit_signal = libc::SIGCHLD as u64;
     if let Some(group) = group {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = group.as_raw_fd() as u64;
     }
-    // SAFETY: without CLONE_VM this is a fork: the child has its own copy of our memory and runs only `become_command`,
-    // which makes raw system calls on data prepared above and never returns.
-    let pid = unsafe {
-        libc::syscall(
-            libc::SYS_clone3,
-            ptr::from_mut(&mut args),
-            size_of::<libc::clone_args>(),
-        )
-    };
-    if pid == 0 {
-        // SAFETY: we are the child of the clone3 above.
-        unsafe { become_command(plan, note) }
-    }
+    let mut errand = Errand { plan, note };
+    // SAFETY: the child runs only `run_errand` on data prepared above, and never returns; we wait until it is done.
+    let pid = unsafe { clone(&mut args, page, &mut errand) };
     if pid < 0 {
-        return Err(SpawnFailure::Clone(errno()));
+        return Err(SpawnFailure::Clone(
+            i32::try_from(-pid).unwrap_or(libc::EAGAIN),
+        ));
     }
     let pid = pid as i32;
     // SAFETY: the kernel stored a new descriptor that nobody else owns.
@@ -219,10 +222,104 @@ pub(in crate::limit) fn spawn(
     Ok(Spawned { pid, pidfd, exec })
 }
 
+/// Makes the child in our own memory, on a stack of its own, as `vfork` does; gives its number or a negated errno.
+///
+/// Nothing is copied, so it costs the same from any process, and until its `execve` the child needs no memory that a
+/// limit could refuse. No library offers this together with `CLONE_INTO_CGROUP`, hence the few instructions of our own.
+///
+/// # Safety
+/// `args` must contain `CLONE_VFORK`; `errand` must be fit for [`run_errand`].
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+unsafe fn clone(args: &mut libc::clone_args, page: &Page, errand: &mut Errand<'_>) -> i64 {
+    args.flags |= libc::CLONE_VM as u64;
+    args.stack = page.0 as u64;
+    args.stack_size = PAGE_BYTES as u64;
+    let result: i64;
+    // SAFETY: the child starts at the upper end of the page, which is aligned and which only it uses, calls a function
+    // that never returns, and so touches nothing of our own stack; we go on when it is gone from our memory. The kernel
+    // keeps all registers but those named.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r8",
+            "call r9",
+            "ud2",
+            "2:",
+            inlateout("rax") libc::SYS_clone3 => result,
+            in("rdi") ptr::from_mut(args),
+            in("rsi") size_of::<libc::clone_args>(),
+            in("r8") ptr::from_mut(errand),
+            in("r9") run_errand as *const (),
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!(
+            "svc 0",
+            "cbnz x0, 2f",
+            "mov x0, x9",
+            "blr x10",
+            "brk 1",
+            "2:",
+            inlateout("x0") ptr::from_mut(args) => result,
+            in("x1") size_of::<libc::clone_args>(),
+            in("x8") libc::SYS_clone3,
+            in("x9") ptr::from_mut(errand),
+            in("x10") run_errand as *const (),
+        );
+    }
+    result
+}
+
+/// Makes the child with a copy of our memory; gives its number or a negated errno.
+///
+/// # Safety
+/// As above.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+unsafe fn clone(args: &mut libc::clone_args, _: &Page, errand: &mut Errand<'_>) -> i64 {
+    // SAFETY: without CLONE_VM this is a fork: the child has its own copy of our memory and stack.
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            ptr::from_mut(args),
+            size_of::<libc::clone_args>(),
+        )
+    };
+    if pid == 0 {
+        // SAFETY: we are the child.
+        unsafe { run_errand(errand) }
+    }
+    if pid < 0 {
+        -i64::from(errno())
+    } else {
+        pid as i64
+    }
+}
+
+/// The child's first function.
+///
+/// # Safety
+/// Only in a freshly made child; `errand` must be valid until that is gone from our memory.
+unsafe extern "C" fn run_errand(errand: *mut Errand<'_>) -> ! {
+    // SAFETY: our parent waits, so nobody else uses it.
+    unsafe {
+        let errand = &mut *errand;
+        become_command(errand.plan, errand.note)
+    }
+}
+
 /// Runs in the child: its own session, default signals, the right descriptors, then the command.
 ///
 /// # Safety
-/// Only in a freshly forked child; makes no allocation and takes no lock.
+/// Only in a freshly made child, which may share its parent's memory: makes no allocation, takes no lock, and changes
+/// nothing but what it was handed.
 unsafe fn become_command(plan: &mut Plan, note: &Note) -> ! {
     let fail = |step: Step| -> ! {
         note.step.store(step as u32, Ordering::Relaxed);
@@ -230,7 +327,7 @@ unsafe fn become_command(plan: &mut Plan, note: &Note) -> ! {
         // SAFETY: leaves at once, without running anything of the parent's.
         unsafe { libc::_exit(127) }
     };
-    // SAFETY: plain system calls on our own, single-threaded process; all pointers come from the plan, which outlives
+    // SAFETY: plain system calls that change this process only, not the memory it may share; all pointers come from the plan, which outlives
     // this function, and every array of pointers ends with null.
     unsafe {
         // Dies with the supervisor, should that be killed before it can end the whole tree.

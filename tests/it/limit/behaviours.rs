@@ -261,7 +261,7 @@ fn allocating_in_several_children_is_stopped(stage: &mut Stage) {
         assert!(report.peak_memory_bytes > 90 << 20, "{report:?}");
     }
     // These books would show what a limiter lets pass.
-    let (report, books) = stage.run(&["allocate-children", "4", "50"], &wall(2000));
+    let (report, books) = stage.run(&["allocate-children", "4", "50"], &wall(4000));
     assert_eq!(report.cause, Cause::Wall, "{report:?}");
     let touched = books.touched_at_once();
     assert!(touched > 100 << 20, "{touched}");

@@ -1,5 +1,6 @@
 //! Arms from a CSV file: the first line names the parameters, each further line is an arm.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use crate::scenario::Fault;
 use crate::scenario::check::Check;
 use crate::scenario::model::resolve;
 use crate::scenario::raw::Node;
-use crate::space::{MOST_ARMS, Row, Space, SpaceError, Value};
+use crate::space::{Space, SpaceError, Table};
 
 pub(super) fn read(check: &mut Check<'_>, node: &Node, drop: Option<&Node>) -> Option<Read> {
     let path = resolve(check.folder, &check.text(node, "file")?);
@@ -100,34 +101,32 @@ fn table(path: &Path, drop: &[String]) -> Result<Space, Fault> {
             columns.push((column, (*name).into()));
         }
     }
-    let mut rows = vec![];
-    let mut seen = std::collections::HashSet::new();
-    for record in reader.records() {
-        let record = record.map_err(failed)?;
+    let (places, names): (Vec<usize>, Vec<Arc<str>>) = columns.into_iter().unzip();
+    let mut arms = Table::new(names);
+    let mut seen = HashSet::new();
+    let mut record = csv::StringRecord::new();
+    while reader.read_record(&mut record).map_err(failed)? {
         let line = record.position().map_or(0, csv::Position::line);
-        if rows.len() == MOST_ARMS {
-            return Err(Fault::Space(SpaceError::TooMany {
-                count: MOST_ARMS as u128 + 1,
-            }));
-        }
-        let name = match name_column.map(|column| &record[column]) {
-            Some("") => return Err(problem(line, "an arm without a name".into())),
-            Some(name) if !seen.insert(name.to_owned()) => {
+        let name: Option<Arc<str>> = name_column.map(|column| record[column].into());
+        match &name {
+            Some(name) if name.is_empty() => {
+                return Err(problem(line, "an arm without a name".into()));
+            }
+            Some(name) if !seen.insert(Arc::clone(name)) => {
                 return Err(problem(line, format!("a second arm called `{name}`")));
             }
-            name => name.map(Arc::from),
-        };
-        // An empty cell is a parameter that this arm does not have.
-        let values = columns
-            .iter()
-            .enumerate()
-            .filter(|(_, (column, _))| !record[*column].is_empty())
-            .map(|(place, (column, _))| (place, Value::read(&record[*column])))
-            .collect();
-        rows.push(Row { name, values });
+            _ => {}
+        }
+        arms.begin(name).map_err(Fault::Space)?;
+        for (place, column) in places.iter().enumerate() {
+            // An empty cell is a parameter that this arm does not have.
+            let cell = &record[*column];
+            if !cell.is_empty() {
+                arms.read(place, cell);
+            }
+        }
     }
-    let names = columns.into_iter().map(|(_, name)| name).collect();
-    Space::table(names, &rows).map_err(|error| match error {
+    arms.finish().map_err(|error| match error {
         SpaceError::Empty => problem(1, "no arm below the first line".into()),
         error => Fault::Space(error),
     })
