@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -112,7 +113,7 @@ class Bench:
             path.write_text("".join(f"{row}\n" for row in tested))
         return path
 
-    def fit(self, peer, table, configuration, threads, number, extra=()):
+    def fit(self, peer, table, configuration, threads, number, extra=(), before=()):
         trees, mtry, node, fraction = map(str, CONFIGURATIONS[configuration])
         test = str(self.split(table, number))
         rest = [test, trees, mtry, node, fraction, str(threads), str(number)]
@@ -129,7 +130,7 @@ class Bench:
             command += ["--simd", "portable"] if "portable" in peer else []
         else:
             command = [self.options.cache / "peers/target/release/forest-peers", peer, table.coded, *rest]
-        result, peak = run([str(word) for word in command])
+        result, peak = run([str(word) for word in (*before, *command)])
         result |= {"peer": peer, "configuration": configuration, "threads": threads, "split": number}
         result |= {"peak_megabytes": peak, "rows_in_table": table.rows, "columns_in_table": table.columns}
         if self.options.json:
@@ -218,8 +219,8 @@ def fit_table(bench, table, peers, splits):
         return f"{mean(ours, 'leaves'):.1f} ({100 * (mean(ours, 'leaves') / mean(theirs, 'leaves') - 1):+.1f} %)"
 
     def predicting(ours, theirs):
-        best, of = (min(result["predict_seconds"] for result in results) for results in (ours, theirs))
-        return f"{1000 * best:.1f} ({best / of:.2f})"
+        ratios = sorted(a["predict_seconds"] / b["predict_seconds"] for a, b in zip(ours, theirs))
+        return f"{1000 * median(ours, 'predict_seconds'):.1f} ({statistics.median(ratios):.2f}, {ratios[0]:.2f} to {ratios[-1]:.2f})"
 
     some = [peer for peer in peers if peer not in ("ranger with oob.error", "captime portable")]
     header = ["", *chosen]
@@ -227,7 +228,7 @@ def fit_table(bench, table, peers, splits):
     show("Leaves per tree, mean.", header, [[p, *cells(p, leaves)] for p in some])
     tested = table.rows - int(0.7 * table.rows)
     show(
-        f"Prediction of {tested} rows, one thread: wall milliseconds, best of all splits (ratio to ranger).",
+        f"Prediction of {tested} rows, one thread: wall milliseconds, median over the splits (ratio to ranger's compiled part: median, range).",
         header,
         [[p, *cells(p, predicting)] for p in some],
     )
@@ -295,6 +296,42 @@ def stop_table(bench, table, fits):
         ["without limit", "with limit", "cost"],
         [[f"{median(without, 'fit_cpu_seconds'):.4f} s", f"{median(with_limit, 'fit_cpu_seconds'):.4f} s", f"{100 * cost:+.2f} %"]],
     )
+    if shutil.which("valgrind") is None:
+        say("no valgrind: instructions are not counted")
+        return
+    rows = []
+    for resource in ("none", "wall", "cpu", "work"):
+        limit = [] if resource == "none" else ["--limit", "1e15" if resource == "work" else "1h", "--resource", resource]
+        looking, all_of_it = instructions(bench, table, limit)
+        rows.append([resource, f"{all_of_it / 1e6:.1f} million", f"{looking / 1e6:.3f} million", f"{100 * looking / all_of_it:.3f} %"])
+    show(
+        "Instructions of a fit in configuration A, portable kernels, and those of them that book work and look at flag and clock.",
+        ["limit on", "fit", "looking", "share"],
+        rows,
+    )
+
+
+def instructions(bench, table, extra):
+    """Instructions that callgrind counts in the learner's sources, those of stop.rs and all: inlined code is booked by file."""
+    out = bench.folder / "callgrind.out"
+    before = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--quiet"]
+    bench.fit("captime portable", table, "A", 1, 1, extra, before)
+    counts, here, names, is_call = {}, None, {}, False
+    for line in open(out):
+        key, _, value = line.partition("=")
+        if key in ("fl", "fi", "fe"):
+            number, _, name = value.strip().partition(" ")
+            here = names.setdefault(number, name)
+        elif line.startswith("calls="):
+            # What follows is the sum over what is called, which is booked there.
+            is_call = True
+        elif line[0].isdigit() or line[0] in "+-*":
+            if not is_call:
+                counts[here] = counts.get(here, 0) + int(line.split()[1])
+            is_call = False
+    learner = {name: count for name, count in counts.items() if "/learner/" in name and "/dataset/" not in name}
+    looking = sum(count for name, count in learner.items() if name.endswith("/stop.rs"))
+    return looking, sum(learner.values())
 
 
 def parse():
