@@ -202,7 +202,7 @@ function gridsSection(data) {
     id: "grids", title: "Grids as they were refined", wide: true, note: "Every point is a limit of an arm; its colour tells in which round it joined.",
     legend: () => [0, 0.25, 0.5, 0.75, 1].map((share) => ({label: share === 0 ? "from the start" : `round ${whole(share * last)}`, colour: colour(share * last), fill: 1})),
     draw: () => ({
-      marginLeft: 100, height: Math.max(160, 60 + grids.length * 16), x: {label: `limit (${unit})`, zero: true}, y: {label: null, domain: grids.map((of) => of.arm), tickFormat: (arm) => short(armName(data, arm), 16)},
+      marginLeft: 100, height: Math.max(160, 60 + grids.length * 16), x: {label: `limit (${unit})`, zero: true}, y: {label: null, domain: grids.map((of) => of.arm), tickFormat: (arm) => tiny(armName(data, arm))},
       marks: [Plot.dot(points, {x: (point) => point.limit * factor, y: "arm", fill: (point) => colour(point.round), stroke: "currentColor", strokeOpacity: 0.25, r: 3.4, title: (point) => `${armName(data, point.arm)}\nlimit ${amount(resource, point.limit)}\n${point.round ? `joined in round ${whole(point.round)}` : "from the start"}`, tip: true})],
     }),
   }))];

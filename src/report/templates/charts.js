@@ -70,6 +70,8 @@ const seconds = (value) => {
   return `${Math.floor(total / 3600)} h ${two(Math.floor((total % 3600) / 60))} min`;
 };
 
+/** Where only a few letters fit: names of arms often begin alike, so both ends are kept. */
+const tiny = (text, most = 16) => (text.length > most ? `${text.slice(0, 5)}…${text.slice(6 - most)}` : text);
 const short = (text, most = 60) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 /** The unit an axis of seconds is best read in, and what to multiply with. */
@@ -292,7 +294,8 @@ function copyable(title, text) {
       setTimeout(() => (button.textContent = "Copy"), 2000);
     },
   }, "Copy");
-  const block = h("pre", {}, text);
+  // A command line may be broken anywhere to be read; YAML must not be.
+  const block = h("pre", {class: text.includes("\n") ? null : "line"}, text);
   return h("div", {class: "paste"}, h("div", {class: "paste-head"}, h("span", {}, title), button), block);
 }
 

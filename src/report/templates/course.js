@@ -119,7 +119,7 @@ function spentChart(data) {
   return chart({
     id: "spent", title: resource === "work" ? "Work spent per arm" : "Time spent per arm", legend: (colours) => [{label: "consumption of all its pulls", colour: colours.series[0], fill: 0.85}], note: others,
     draw: ({colours}) => ({
-      marginLeft: 110, height: Math.max(160, 60 + shown.length * 17), x: {label: `consumption (${unit})`, zero: true}, y: {label: null, grid: false, domain: shown.map((of) => of.arm), tickFormat: (arm) => short(armName(data, arm), 16)},
+      marginLeft: 110, height: Math.max(160, 60 + shown.length * 17), x: {label: `consumption (${unit})`, zero: true}, y: {label: null, grid: false, domain: shown.map((of) => of.arm), tickFormat: (arm) => tiny(armName(data, arm))},
       marks: [Plot.barX(shown, {x: (of) => of.used * factor, y: "arm", fill: colours.series[0], fillOpacity: 0.85, title: (of) => `${of.name}\n${amount(resource, of.used)} in ${several(of.pulls, "pull")}`, tip: true}), Plot.ruleX([0])],
     }),
   });

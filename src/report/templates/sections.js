@@ -116,7 +116,7 @@ function limitSection(data) {
       id: "parts", title: "What the gain is made of", legend: (colours) => [...names.map((label, place) => ({label, colour: colours.series[place], fill: 0.85})), {label: "gain", colour: colours.ink, symbol: "circle"}],
       note: "Per pull, each arm at its own best limit: rewards, minus the cost of what was consumed, minus the penalty of pulls that were lost.",
       draw: ({colours}) => ({
-        marginLeft: 110, height: 80 + split.length * 38, x: {label: "per pull"}, y: {label: null, domain: split.map(named), grid: false, tickFormat: (arm) => short(armName(data, arm), 16)},
+        marginLeft: 110, height: 80 + split.length * 38, x: {label: "per pull"}, y: {label: null, domain: split.map(named), grid: false, tickFormat: (arm) => tiny(armName(data, arm))},
         marks: [
           Plot.barX(pieces, {x: "value", y: (piece) => named(piece.arm), fill: (piece) => colours.series[names.indexOf(piece.part)], fillOpacity: 0.85, order: null,
             tip: {format: {fill: false, x: false, y: false}}, channels: {what: {value: (piece) => `${piece.part} ${number(piece.value, 3)} at ${amount(resource, piece.arm.limit)}`, label: ""}}}),
