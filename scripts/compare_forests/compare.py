@@ -2,7 +2,9 @@
 
 import argparse
 import csv
+import itertools
 import json
+import math
 import os
 import pathlib
 import random
@@ -28,7 +30,7 @@ PEERS = [
 # The ones that run on every split; the others may be given fewer of them.
 MAIN = ["ranger", "captime portable", "captime"]
 THREADED = ["ranger", "scikit-learn", "dml-core", "captime"]
-TABLES = ["fit", "threads", "growth", "stop"]
+TABLES = ["fit", "threads", "growth", "stop", "instructions", "effects"]
 
 
 def say(*words):
@@ -296,6 +298,34 @@ def stop_table(bench, table, fits):
         ["without limit", "with limit", "cost"],
         [[f"{median(without, 'fit_cpu_seconds'):.4f} s", f"{median(with_limit, 'fit_cpu_seconds'):.4f} s", f"{100 * cost:+.2f} %"]],
     )
+
+
+def effects_table(bench, table, splits):
+    """What each parameter does to error, time and work: all 16 corners of the paper's grid, the others held at both ends."""
+    names, ends = ("trees", "mtry", "min node size", "sample fraction"), ((100, 700), (20, 30), (3, 9), (0.55, 0.8))
+    corners = list(itertools.product((0, 1), repeat=4))
+    fits = {}
+    for number in range(1, splits + 1):
+        say(f"split {number} of {splits}: {table.path}, 16 corners")
+        for corner in corners:
+            CONFIGURATIONS[str(corner)] = tuple(end[side] for end, side in zip(ends, corner))
+            fits[corner, number] = bench.fit("captime", table, str(corner), 1, number)
+    rows = []
+    for place, name in enumerate(names):
+        row = [f"{name} {ends[place][0]} to {ends[place][1]}"]
+        for field in ("rmse", "fit_cpu_seconds", "work"):
+            changes = []
+            for number in range(1, splits + 1):
+                sides = [[math.log(fits[corner, number][field]) for corner in corners if corner[place] == side] for side in (0, 1)]
+                changes.append(100 * (math.exp(statistics.fmean(sides[1]) - statistics.fmean(sides[0])) - 1))
+            doubt = 1.96 * statistics.stdev(changes) / math.sqrt(splits) if splits > 1 else math.nan
+            row.append(f"{statistics.fmean(changes):+.2f} ± {doubt:.2f} %")
+        rows.append(row)
+    show(f"Main effects over 16 corners and {splits} splits, mean and 95 % interval over the splits.", ["", "RMSE", "CPU time", "work"], rows)
+
+
+def instructions_table(bench, table):
+    """What looking at flag and clock costs, counted rather than timed: a busy machine does not disturb it."""
     if shutil.which("valgrind") is None:
         say("no valgrind: instructions are not counted")
         return
@@ -383,6 +413,10 @@ def main():
             growth_table(bench, table, header, rows, peers, max(3, options.splits // 2))
         if "stop" in wanted:
             stop_table(bench, table, options.stops)
+        if "instructions" in wanted:
+            instructions_table(bench, table)
+        if "effects" in wanted:
+            effects_table(bench, table, options.splits)
     say(f"{time.monotonic() - started:.0f} s in all")
 
 
