@@ -349,9 +349,11 @@ def instructions(bench, table, extra):
     counts, here, names, is_call = {}, None, {}, False
     for line in open(out):
         key, _, value = line.partition("=")
-        if key in ("fl", "fi", "fe"):
+        if key in ("fl", "fi", "fe", "cfl", "cfi"):
+            # A file has its name where it is mentioned first, also as that of a function called.
             number, _, name = value.strip().partition(" ")
-            here = names.setdefault(number, name)
+            name = names.setdefault(number, name)
+            here = here if key.startswith("c") else name
         elif line.startswith("calls="):
             # What follows is the sum over what is called, which is booked there.
             is_call = True
