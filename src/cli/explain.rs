@@ -250,7 +250,10 @@ fn describe(what: &str, why: Why, candidate: &Candidate, words: &Words, out: &mu
     );
     let _ = match why {
         // What a draw is above its mean is chance; the width is half of the interval.
-        Why::Sample => writeln!(out, "  draw {index}; the mean is {mean}, give or take {width}"),
+        Why::Sample => writeln!(
+            out,
+            "  draw {index}; the mean is {mean}, give or take {width}"
+        ),
         _ if candidate.refinement == 0.0 => {
             writeln!(out, "  index {index} = mean {mean} + width {width}")
         }
@@ -260,7 +263,11 @@ fn describe(what: &str, why: Why, candidate: &Candidate, words: &Words, out: &mu
             candidate.refinement
         ),
     };
-    let verb = if count == 1 { "pull tells" } else { "pulls tell" };
+    let verb = if count == 1 {
+        "pull tells"
+    } else {
+        "pulls tell"
+    };
     let _ = writeln!(
         out,
         "  {count} {verb} about it, {of_arm} of the arm in all, {pending} under way; {:.1} % still running at the limit",

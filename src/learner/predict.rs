@@ -119,7 +119,10 @@ struct CodedRows<C> {
 
 impl<C: Copy + Default + TryFrom<u32> + Into<u32>> CodedRows<C> {
     fn new(forest: &Forest, data: &Dataset, rows: &[u32]) -> Self {
-        let has_missing = data.columns().iter().any(|column| column.missing().is_some());
+        let has_missing = data
+            .columns()
+            .iter()
+            .any(|column| column.missing().is_some());
         let sides = if has_missing { 2 } else { 1 };
         let width = sides * data.predictors();
         let mut codes = vec![C::default(); rows.len() * width];
