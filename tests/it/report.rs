@@ -1,6 +1,7 @@
 //! `captime report` and the page it makes.
 
 pub mod browser;
+mod names;
 pub mod simulated;
 
 use std::fs;
