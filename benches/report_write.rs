@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 #[allow(dead_code, reason = "made for the tests, which use more of it")]
+#[expect(clippy::unwrap_used, reason = "shared with the tests")]
 #[path = "../tests/it/report/simulated.rs"]
 mod simulated;
 
