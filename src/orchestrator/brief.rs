@@ -352,10 +352,18 @@ mod tests {
         let stored = serde_json::to_string(&brief).unwrap();
         let read: Brief = serde_json::from_str(&stored).unwrap();
         assert_eq!(read, brief);
-        assert_eq!(
-            format!("{:?}", read.plan(plan.seed).unwrap()),
-            format!("{plan:?}")
-        );
+        // Arms may be stored in another way than they were given; the caller compares them one by one.
+        let without_arms = |plan: Plan| {
+            format!(
+                "{:?}",
+                Plan {
+                    space: None,
+                    ..plan
+                }
+            )
+        };
+        let restored = read.plan(plan.seed).unwrap();
+        assert_eq!(without_arms(restored), without_arms(plan));
         let space = read.space().unwrap();
         assert_eq!(space.len(), scenario.space.len());
         for arm in space.arms() {
