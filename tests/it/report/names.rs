@@ -24,7 +24,7 @@ fn arms_whose_names_begin_alike_are_told_apart_in_charts() {
     }
     fs::write(root.path().join("runs.csv"), table + "\n").unwrap();
     let scenario = "name: named\ntarget:\n  recorded: {consumption: runs.csv, cutoff: 2s}\n\
-                    limits: {from: 0.01s, to: 2s, points: 6, scale: log}\nbudget: {rounds: 300}\n";
+                    limits: {from: 0.01s, to: 2s, points: 6, scale: log}\npolicy: rcucb\nbudget: {rounds: 300}\n";
     fs::write(root.path().join("named.yaml"), scenario).unwrap();
     captime()
         .current_dir(&root)
