@@ -1,5 +1,7 @@
 //! Stopped fits leave nothing behind. Alone in its process, since it measures what the process holds.
 
+#![expect(clippy::unwrap_used, reason = "tests may")]
+
 use captime::learner::{Allowance, Dataset, FitOutcome, Params, Resource, Stop, fit_until};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
