@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use super::capture::Stream;
 use super::error::LimitError;
 use super::launch::{Input, Launch, Limits, Output};
-use super::sys::{self, Page, Plan, PlanParts, SpawnFailure, Spawned, Step};
+use super::sys::{self, Birth, Page, Plan, PlanParts, SpawnFailure, Spawned, Step};
 
 /// Where programs are looked for without `PATH`, as `execvp` does.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -87,7 +87,11 @@ impl<'a> Prepared<'a> {
         group: Option<BorrowedFd<'_>>,
         page: &Page,
     ) -> Result<Started, LimitError> {
-        let child = sys::spawn(&mut self.plan, group, page)
+        let birth = match self.limits.memory {
+            None => Birth::Shared,
+            Some(_) => Birth::Copied,
+        };
+        let child = sys::spawn(&mut self.plan, group, page, birth)
             .map_err(|failure| explain(failure, self.launch, self.limits))?;
         Ok(Started {
             child,

@@ -12,7 +12,7 @@ pub(super) use descriptors::{receive_descriptor, send_descriptor};
 pub(super) use signals::{
     Watched, changed, next_signal, quiet_signals, readable, stop_signal, wait,
 };
-pub(super) use spawn::{Page, Plan, PlanParts, SpawnFailure, Spawned, Step, spawn};
+pub(super) use spawn::{Birth, Page, Plan, PlanParts, SpawnFailure, Spawned, Step, spawn};
 
 use std::ffi::c_int;
 use std::io;

@@ -176,11 +176,22 @@ struct Errand<'a> {
     note: &'a Note,
 }
 
+/// How a child comes into being.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::limit) enum Birth {
+    /// In our own memory, on a stack of its own, as after `vfork`: nothing is copied, so it costs the same from any process.
+    Shared,
+    /// With a copy of our memory: for children under a memory limit. One that shares ours cannot be chosen by the kernel's
+    /// out-of-memory killer, and if it then cannot get a page, both wait for ever.
+    Copied,
+}
+
 /// Starts a child, born in `group`, and returns when it has called `execve`, failed to, or died.
 pub(in crate::limit) fn spawn(
     plan: &mut Plan,
     group: Option<BorrowedFd<'_>>,
     page: &Page,
+    birth: Birth,
 ) -> Result<Spawned, SpawnFailure> {
     let note = page.note();
     note.step.store(0, Ordering::Relaxed);
@@ -197,7 +208,12 @@ pub(in crate::limit) fn spawn(
     }
     let mut errand = Errand { plan, note };
     // SAFETY: the child runs only `run_errand` on data prepared above, and never returns; we wait until it is done.
-    let pid = unsafe { clone(&mut args, page, &mut errand) };
+    let pid = unsafe {
+        match birth {
+            Birth::Shared => clone_shared(&mut args, page, &mut errand),
+            Birth::Copied => clone_copied(&mut args, &mut errand),
+        }
+    };
     if pid < 0 {
         return Err(SpawnFailure::Clone(
             i32::try_from(-pid).unwrap_or(libc::EAGAIN),
@@ -222,15 +238,14 @@ pub(in crate::limit) fn spawn(
     Ok(Spawned { pid, pidfd, exec })
 }
 
-/// Makes the child in our own memory, on a stack of its own, as `vfork` does; gives its number or a negated errno.
+/// Makes the child in our own memory, on a stack of its own; gives its number or a negated errno.
 ///
-/// Nothing is copied, so it costs the same from any process, and until its `execve` the child needs no memory that a
-/// limit could refuse. No library offers this together with `CLONE_INTO_CGROUP`, hence the few instructions of our own.
+/// No library offers this together with `CLONE_INTO_CGROUP`, hence the few instructions of our own.
 ///
 /// # Safety
 /// `args` must contain `CLONE_VFORK`; `errand` must be fit for [`run_errand`].
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-unsafe fn clone(args: &mut libc::clone_args, page: &Page, errand: &mut Errand<'_>) -> i64 {
+unsafe fn clone_shared(args: &mut libc::clone_args, page: &Page, errand: &mut Errand<'_>) -> i64 {
     args.flags |= libc::CLONE_VM as u64;
     args.stack = page.0 as u64;
     args.stack_size = PAGE_BYTES as u64;
@@ -278,12 +293,21 @@ unsafe fn clone(args: &mut libc::clone_args, page: &Page, errand: &mut Errand<'_
     result
 }
 
-/// Makes the child with a copy of our memory; gives its number or a negated errno.
+/// The same where we have no such instructions.
 ///
 /// # Safety
 /// As above.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-unsafe fn clone(args: &mut libc::clone_args, _: &Page, errand: &mut Errand<'_>) -> i64 {
+unsafe fn clone_shared(args: &mut libc::clone_args, _: &Page, errand: &mut Errand<'_>) -> i64 {
+    // SAFETY: as the caller promises.
+    unsafe { clone_copied(args, errand) }
+}
+
+/// Makes the child with a copy of our memory; gives its number or a negated errno.
+///
+/// # Safety
+/// As above.
+unsafe fn clone_copied(args: &mut libc::clone_args, errand: &mut Errand<'_>) -> i64 {
     // SAFETY: without CLONE_VM this is a fork: the child has its own copy of our memory and stack.
     let pid = unsafe {
         libc::syscall(
