@@ -107,10 +107,11 @@ fn fits_stopped_by_the_flag_at_random_moments_give_no_forest() {
 
 #[test]
 fn fits_stopped_at_random_amounts_of_work_leave_nothing_behind() {
-    const FITS: u32 = 32;
+    const FITS: u32 = 30;
     let data = friedman(1000, 4);
     let few = Params {
         trees: 20,
+        min_node_size: Some(1),
         ..params(2)
     };
     let FitOutcome::Done { forest, consumed } = limited(&data, &few, Resource::Work, 1e15) else {
@@ -121,7 +122,7 @@ fn fits_stopped_at_random_amounts_of_work_leave_nothing_behind() {
     let work_per_tree = consumed.work as f64 / 20.0;
     let long = Params {
         trees: 1_000_000,
-        ..params(2)
+        ..few.clone()
     };
     let mut moment = Pcg64Mcg::seed_from_u64(5);
     let mut stop_one = || {
@@ -139,7 +140,7 @@ fn fits_stopped_at_random_amounts_of_work_leave_nothing_behind() {
     let grown: f64 = (0..FITS).map(|_| stop_one()).sum();
     let kept = resident_bytes() - before;
     // Other tests of this process come and go meanwhile.
-    let noise = 48e6;
+    let noise = 32e6;
     assert!(
         grown > 2.0 * noise,
         "only {grown} bytes of trees were grown"
