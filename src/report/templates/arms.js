@@ -128,9 +128,7 @@ function openArm(data, arm) {
   if (facts.length) content.push(h("dl", {class: "config"}, facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])));
   content.push(h("p", {class: "numbers"}, [["pulls", whole(arms.pulls[row])], ["censored", whole(arms.censored[row])], ["failed", whole(arms.failed[row])], ["used", amount(resource, arms.used[row])], ["best limit", amount(resource, arms.limit[row])], ["gain", number(arms.gain[row], 3)]].map(([name, value]) => h("span", {}, `${name} `, h("b", {}, value)))));
   if (curves) {
-    const largest = Math.max(0, ...curves.survival.map((point) => point[0]), ...curves.gain.map((point) => point[0]));
-    const least = d3.min([...curves.survival, ...curves.gain].map((point) => point[0]).filter((value) => value > largest / 2000));
-    const {axis, at} = limitAxis(resource, least, largest);
+    const {axis, at} = limitAxis(resource, curves.gain.map((point) => point[0]), curves.survival.map((point) => point[0]));
     const charts = [chart({
       id: "arm-survival", title: "Share of its pulls still running", legend: (colours) => [{label: "Kaplan-Meier, 95 % band", colour: colours.series[0]}, {label: "cut off or failed", colour: colours.series[0], symbol: "plus"}],
       draw: ({colours}) => ({

@@ -97,13 +97,14 @@ const amount = (resource, value) => (resource === "work" ? count(value) : second
 const several = (value, word) => `${whole(value)} ${word}${value === 1 ? "" : "s"}`;
 
 /**
- * An axis for limits and what was consumed, from `least` to `largest` in the resource's unit: logarithmic where limits differ so much that the
- * small ones would lie on top of each other. `at` gives a value's place; nothing is left of the axis, not even 0.
+ * An axis for `limits` and what was `used`, in the resource's unit: logarithmic where limits differ so much that the small ones would lie on top
+ * of each other. `at` gives a value's place; nothing is left of the axis, not even 0.
  */
-function limitAxis(resource, least, largest) {
+function limitAxis(resource, limits, used) {
+  const largest = Math.max(0, ...limits, ...used);
   const {unit, factor} = resourceUnit(resource, largest);
-  const isLog = least > 0 && largest / least > 25;
-  const from = isLog ? least : 0;
+  const isLog = largest / (d3.min(limits.filter((limit) => limit > 0)) || largest) > 25;
+  const from = isLog ? d3.min([...limits, ...used].filter((value) => value > largest / 2000)) : 0;
   return {
     axis: (label) => ({label: `${label} (${unit})`, type: isLog ? "log" : "linear", domain: [from * factor, (largest || 1) * factor]}),
     at: (value) => Math.max(value, from) * factor,

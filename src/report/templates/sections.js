@@ -55,10 +55,9 @@ function limitSection(data) {
   if (!best.length || !best.some((arm) => arm.gain.length)) return [h("p", {class: "empty"}, "Nothing is known about limits yet.")];
   const shown = best.slice(0, 6);
   const limits = shown.flatMap((arm) => arm.gain.map((point) => point[0]));
-  const largest = Math.max(...limits, ...shown.flatMap((arm) => arm.survival.map((point) => point[0])), 0);
-  const {unit, factor} = resourceUnit(resource, largest);
-  const least = d3.min([...limits, ...shown.flatMap((arm) => arm.survival.map((point) => point[0]))].filter((value) => value > largest / 2000));
-  const {axis: limitsFor, at} = limitAxis(resource, least, largest);
+  const used = shown.flatMap((arm) => arm.survival.map((point) => point[0]));
+  const {unit, factor} = resourceUnit(resource, Math.max(0, ...limits, ...used));
+  const {axis: limitsFor, at} = limitAxis(resource, limits, used);
   const key = (colours) => shown.map((arm, place) => ({
     label: short(`${armName(data, arm.arm)}${place === 0 ? " (the answer)" : arm.arm === 1 ? " (default)" : ""}`),
     colour: colours.series[place % 7], dash: DASHES[place % 7],
