@@ -2,10 +2,13 @@
 
 import argparse
 import csv
+import itertools
 import json
+import math
 import os
 import pathlib
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -27,7 +30,7 @@ PEERS = [
 # The ones that run on every split; the others may be given fewer of them.
 MAIN = ["ranger", "captime portable", "captime"]
 THREADED = ["ranger", "scikit-learn", "dml-core", "captime"]
-TABLES = ["fit", "threads", "growth", "stop"]
+TABLES = ["fit", "threads", "growth", "stop", "instructions", "effects"]
 
 
 def say(*words):
@@ -112,7 +115,7 @@ class Bench:
             path.write_text("".join(f"{row}\n" for row in tested))
         return path
 
-    def fit(self, peer, table, configuration, threads, number, extra=()):
+    def fit(self, peer, table, configuration, threads, number, extra=(), before=()):
         trees, mtry, node, fraction = map(str, CONFIGURATIONS[configuration])
         test = str(self.split(table, number))
         rest = [test, trees, mtry, node, fraction, str(threads), str(number)]
@@ -129,7 +132,7 @@ class Bench:
             command += ["--simd", "portable"] if "portable" in peer else []
         else:
             command = [self.options.cache / "peers/target/release/forest-peers", peer, table.coded, *rest]
-        result, peak = run([str(word) for word in command])
+        result, peak = run([str(word) for word in (*before, *command)])
         result |= {"peer": peer, "configuration": configuration, "threads": threads, "split": number}
         result |= {"peak_megabytes": peak, "rows_in_table": table.rows, "columns_in_table": table.columns}
         if self.options.json:
@@ -218,8 +221,8 @@ def fit_table(bench, table, peers, splits):
         return f"{mean(ours, 'leaves'):.1f} ({100 * (mean(ours, 'leaves') / mean(theirs, 'leaves') - 1):+.1f} %)"
 
     def predicting(ours, theirs):
-        best, of = (min(result["predict_seconds"] for result in results) for results in (ours, theirs))
-        return f"{1000 * best:.1f} ({best / of:.2f})"
+        ratios = sorted(a["predict_seconds"] / b["predict_seconds"] for a, b in zip(ours, theirs))
+        return f"{1000 * median(ours, 'predict_seconds'):.1f} ({statistics.median(ratios):.2f}, {ratios[0]:.2f} to {ratios[-1]:.2f})"
 
     some = [peer for peer in peers if peer not in ("ranger with oob.error", "captime portable")]
     header = ["", *chosen]
@@ -227,7 +230,7 @@ def fit_table(bench, table, peers, splits):
     show("Leaves per tree, mean.", header, [[p, *cells(p, leaves)] for p in some])
     tested = table.rows - int(0.7 * table.rows)
     show(
-        f"Prediction of {tested} rows, one thread: wall milliseconds, best of all splits (ratio to ranger).",
+        f"Prediction of {tested} rows, one thread: wall milliseconds, median over the splits (ratio to ranger's compiled part: median, range).",
         header,
         [[p, *cells(p, predicting)] for p in some],
     )
@@ -297,6 +300,72 @@ def stop_table(bench, table, fits):
     )
 
 
+def effects_table(bench, table, splits):
+    """What each parameter does to error, time and work: all 16 corners of the paper's grid, the others held at both ends."""
+    names, ends = ("trees", "mtry", "min node size", "sample fraction"), ((100, 700), (20, 30), (3, 9), (0.55, 0.8))
+    corners = list(itertools.product((0, 1), repeat=4))
+    fits = {}
+    for number in range(1, splits + 1):
+        say(f"split {number} of {splits}: {table.path}, 16 corners")
+        for corner in corners:
+            CONFIGURATIONS[str(corner)] = tuple(end[side] for end, side in zip(ends, corner))
+            fits[corner, number] = bench.fit("captime", table, str(corner), 1, number)
+    rows = []
+    for place, name in enumerate(names):
+        row = [f"{name} {ends[place][0]} to {ends[place][1]}"]
+        for field in ("rmse", "fit_cpu_seconds", "work"):
+            changes = []
+            for number in range(1, splits + 1):
+                sides = [[math.log(fits[corner, number][field]) for corner in corners if corner[place] == side] for side in (0, 1)]
+                changes.append(100 * (math.exp(statistics.fmean(sides[1]) - statistics.fmean(sides[0])) - 1))
+            doubt = 1.96 * statistics.stdev(changes) / math.sqrt(splits) if splits > 1 else math.nan
+            row.append(f"{statistics.fmean(changes):+.2f} ± {doubt:.2f} %")
+        rows.append(row)
+    show(f"Main effects over 16 corners and {splits} splits, mean and 95 % interval over the splits.", ["", "RMSE", "CPU time", "work"], rows)
+
+
+def instructions_table(bench, table):
+    """What looking at flag and clock costs, counted rather than timed: a busy machine does not disturb it."""
+    if shutil.which("valgrind") is None:
+        say("no valgrind: instructions are not counted")
+        return
+    rows = []
+    for resource in ("none", "wall", "cpu", "work"):
+        limit = [] if resource == "none" else ["--limit", "1e15" if resource == "work" else "1h", "--resource", resource]
+        looking, all_of_it = instructions(bench, table, limit)
+        rows.append([resource, f"{all_of_it / 1e6:.1f} million", f"{looking / 1e6:.3f} million", f"{100 * looking / all_of_it:.3f} %"])
+    show(
+        "Instructions of a fit in configuration A, portable kernels, and those of them that book work and look at flag and clock.",
+        ["limit on", "fit", "looking", "share"],
+        rows,
+    )
+
+
+def instructions(bench, table, extra):
+    """Instructions that callgrind counts in the learner's sources, those of stop.rs and all: inlined code is booked by file."""
+    out = bench.folder / "callgrind.out"
+    before = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--quiet"]
+    bench.fit("captime portable", table, "A", 1, 1, extra, before)
+    counts, here, names, is_call = {}, None, {}, False
+    for line in open(out):
+        key, _, value = line.partition("=")
+        if key in ("fl", "fi", "fe", "cfl", "cfi"):
+            # A file has its name where it is mentioned first, also as that of a function called.
+            number, _, name = value.strip().partition(" ")
+            name = names.setdefault(number, name)
+            here = here if key.startswith("c") else name
+        elif line.startswith("calls="):
+            # What follows is the sum over what is called, which is booked there.
+            is_call = True
+        elif line[0].isdigit() or line[0] in "+-*":
+            if not is_call:
+                counts[here] = counts.get(here, 0) + int(line.split()[1])
+            is_call = False
+    learner = {name: count for name, count in counts.items() if "/learner/" in name and "/dataset/" not in name}
+    looking = sum(count for name, count in learner.items() if name.endswith("/stop.rs"))
+    return looking, sum(learner.values())
+
+
 def parse():
     parser = argparse.ArgumentParser(
         prog="compare-forests", description="Compares captime's forest with others on the same splits of the same data."
@@ -346,6 +415,10 @@ def main():
             growth_table(bench, table, header, rows, peers, max(3, options.splits // 2))
         if "stop" in wanted:
             stop_table(bench, table, options.stops)
+        if "instructions" in wanted:
+            instructions_table(bench, table)
+        if "effects" in wanted:
+            effects_table(bench, table, options.splits)
     say(f"{time.monotonic() - started:.0f} s in all")
 
 

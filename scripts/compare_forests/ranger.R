@@ -12,10 +12,20 @@ fit <- system.time(forest <- ranger(
   sample.fraction = number[4], num.threads = number[5], seed = number[6], oob.error = arg[9] == "TRUE"
 ))
 unseen <- coded[test, -1, drop = FALSE]
-predicting <- system.time(for (again in 1:3) predicted <- predict(forest, unseen, num.threads = number[5])$predictions)
+# What predict() spends in R before and after is no part of the comparison: its compiled part is timed from inside. What it spends there on
+# copying the table and the trees is, since without it ranger cannot predict.
+inside <- c()
+compiled <- get("rangerCpp", asNamespace("ranger"))
+assignInNamespace("rangerCpp", function(...) {
+  start <- as.numeric(Sys.time())
+  result <- compiled(...)
+  inside <<- c(inside, as.numeric(Sys.time()) - start)
+  result
+}, "ranger")
+predicting <- system.time(for (again in 1:5) predicted <- predict(forest, unseen, num.threads = number[5])$predictions)
 leaves <- mean(vapply(forest$forest$child.nodeIDs, function(children) sum(children[[1]] == 0), 0))
 rmse <- sqrt(mean((predicted - coded[test, 1])^2))
 cat(sprintf(
-  '{"rmse": %.6f, "leaves": %.3f, "fit_seconds": %.6f, "fit_cpu_seconds": %.6f, "predict_seconds": %.6f}\n',
-  rmse, leaves, fit[["elapsed"]], fit[["user.self"]] + fit[["sys.self"]], predicting[["elapsed"]] / 3
+  '{"rmse": %.6f, "leaves": %.3f, "fit_seconds": %.6f, "fit_cpu_seconds": %.6f, "predict_seconds": %.6f, "predict_call_seconds": %.6f}\n',
+  rmse, leaves, fit[["elapsed"]], fit[["user.self"]] + fit[["sys.self"]], median(inside), predicting[["elapsed"]] / 5
 ))

@@ -172,14 +172,15 @@ fn as_text(pull: &PullRecord, explanation: &Explanation, words: &Words) -> Strin
         (None, Why::Index) => "it had the largest index",
         (None, Why::Sample) => "it had the largest of random draws from what is believed",
         (None, Why::Chance) => "plain chance",
+        (None, Why::Turn) => "it was its turn in the schedule",
         (None, Why::Nothing) => "nothing is known about why",
     };
     let _ = writeln!(out, "why: {why}");
     if let Some(chosen) = &explanation.chosen {
-        describe("chosen", chosen, words, &mut out);
+        describe("chosen", explanation.why, chosen, words, &mut out);
     }
     if let Some(runner_up) = &explanation.runner_up {
-        describe("runner-up", runner_up, words, &mut out);
+        describe("runner-up", explanation.why, runner_up, words, &mut out);
     }
     if let Some(text) = otherwise(explanation) {
         let _ = writeln!(out, "otherwise: {text}");
@@ -220,12 +221,22 @@ fn otherwise(explanation: &Explanation) -> Option<String> {
     }
 }
 
-fn describe(what: &str, candidate: &Candidate, words: &Words, out: &mut String) {
-    let refinement = if candidate.refinement == 0.0 {
-        String::new()
-    } else {
-        format!(" + refinement {:.6}", candidate.refinement)
-    };
+fn describe(what: &str, why: Why, candidate: &Candidate, words: &Words, out: &mut String) {
+    let _ = writeln!(
+        out,
+        "{what}: {} up to {}",
+        words.arm(candidate.pull.arm),
+        words.limit(candidate.pull.limit)
+    );
+    let (count, of_arm) = (candidate.count, candidate.arm_count);
+    let pending = candidate.pending;
+    if count == 0 || !candidate.mean.is_finite() {
+        let _ = writeln!(
+            out,
+            "  no index yet: no pull tells about it; {of_arm} of the arm in all, {pending} under way"
+        );
+        return;
+    }
     let number = |value: f64| {
         if value.is_finite() {
             format!("{value:.6}")
@@ -233,30 +244,34 @@ fn describe(what: &str, candidate: &Candidate, words: &Words, out: &mut String) 
             "infinite".into()
         }
     };
-    let _ = writeln!(
-        out,
-        "{what}: {} up to {}",
-        words.arm(candidate.pull.arm),
-        words.limit(candidate.pull.limit)
-    );
-    let _ = writeln!(
-        out,
-        "  index {} = mean {} + width {}{refinement}",
+    let (index, mean, width) = (
         number(candidate.index),
         number(candidate.mean),
-        number(candidate.width)
+        number(candidate.width),
     );
-    let verb = if candidate.count == 1 {
+    let _ = match why {
+        // What a draw is above its mean is chance; the width is half of the interval.
+        Why::Sample => writeln!(
+            out,
+            "  draw {index}; the mean is {mean}, give or take {width}"
+        ),
+        _ if candidate.refinement == 0.0 => {
+            writeln!(out, "  index {index} = mean {mean} + width {width}")
+        }
+        _ => writeln!(
+            out,
+            "  index {index} = mean {mean} + width {width} + refinement {:.6}",
+            candidate.refinement
+        ),
+    };
+    let verb = if count == 1 {
         "pull tells"
     } else {
         "pulls tell"
     };
     let _ = writeln!(
         out,
-        "  {} {verb} about it, {} of the arm in all, {} under way; {:.1} % still running at the limit",
-        candidate.count,
-        candidate.arm_count,
-        candidate.pending,
+        "  {count} {verb} about it, {of_arm} of the arm in all, {pending} under way; {:.1} % still running at the limit",
         100.0 * candidate.survival
     );
 }

@@ -313,8 +313,10 @@ fn engine_failure(error: EngineError) -> Failure {
 }
 
 fn process_cpu_seconds() -> f64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+    let now = nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID
+        .now()
+        .expect("every process has this clock");
+    now.tv_sec() as f64 + now.tv_nsec() as f64 / 1e9
 }
 
 fn print(report: &ForestReport, to: &mut dyn Write) -> std::io::Result<()> {

@@ -1,6 +1,7 @@
 //! `captime record`: measures every arm and writes a matrix that `recorded` targets replay.
 
-use std::fs::{self, OpenOptions};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -10,22 +11,28 @@ use rand::Rng;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::run::stage::Stage;
+use super::run_folder::{elsewhere, failure};
 use super::{Exit, Failure, exit_code};
-use crate::orchestrator::{Limits, Plan, allowed_cpus};
-use crate::round::{ArmId, Limit, Pull, Purpose, Round, Seen, randomness};
-use crate::scenario::Scenario;
+use crate::journal::{OutcomeRecord, PullRecord, Session, Step, Syncing};
+use crate::orchestrator::{
+    Clock, Limits, Opened, Plan, RunError, allowed_cpus, open, outcome_record,
+};
+use crate::policy::PolicyKind;
+use crate::round::{ArmId, Limit, LimitGrid, Observation, Purpose, Round, Seen, randomness};
+use crate::scenario::{Budget, LimitSource, Scenario};
 use crate::target::{Ended, Ending, Job};
 
 const EXAMPLES: &str = "\
 Examples:
   captime record examples/script/script.yaml --out recorded
-  captime record arms.yaml --times 5 --out recorded
+  captime record arms.yaml --times 5 --out recorded     Ctrl-C stops, the same command goes on
       then, in a scenario: target: {recorded: {consumption: recorded/consumption.csv, reward: recorded/reward.csv, cutoff: ...}}";
 
 /// Measure every arm and write a matrix of consumptions and one of rewards, for `recorded` targets to replay.
 ///
 /// Every arm runs on every instance (or so many times, where there are none) up to the largest limit. One row per instance, one
-/// column per arm; `unsolved` is what was stopped at the limit, `failed` what gave no reward.
+/// column per arm; `unsolved` is what was stopped at the limit, `failed` what gave no reward. The folder also holds the journal of
+/// the measurements: the same command goes on where it was stopped, and a larger `--times` adds to what is there.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
 pub struct RecordArgs {
@@ -46,7 +53,7 @@ pub struct RecordArgs {
 }
 
 /// What was measured of one cell.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Cell {
     consumption: String,
     reward: f64,
@@ -54,29 +61,54 @@ struct Cell {
 
 /// Runs the command.
 pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
-    let scenario = super::scenario_file::read_scenario(&args.scenario)?;
-    fs::create_dir_all(&args.out).map_err(|error| cannot_write(&args.out, &error))?;
-    let folder = tempfile::Builder::new()
-        .prefix("captime-record-")
-        .tempdir()
-        .map_err(Failure::ours)?;
-    let stage = Stage::prepare(&scenario, folder.path())?;
-    let plan = Plan::of(&scenario, stage.instances());
-    let limit = match &plan.limits {
-        Limits::Grid(grid) => grid.max(),
-        Limits::Calibrate(how) => how.guard,
+    let mut scenario = super::scenario_file::read_scenario(&args.scenario)?;
+    let stage = Stage::prepare(&scenario, &args.out)?;
+    let plan = measuring(&mut scenario, stage.instances());
+    let limit = scenario_limit(&plan);
+    let mut cells = BTreeMap::new();
+    let syncing = if stage.is_virtual() {
+        Syncing::AtEnd
+    } else {
+        Syncing::Outcomes
     };
+    let enforcement = stage.enforcement();
+    let opened = open(
+        &args.out,
+        &scenario,
+        plan.clone(),
+        syncing,
+        &enforcement,
+        |step| {
+            if let Step::Learned(learned) = step {
+                cells.insert(learned.outcome.outcome, cell(&learned.observation));
+            }
+        },
+    )
+    .map_err(|error| elsewhere(failure(&error), &error))?;
+    let rows = rows(&scenario, &plan, args.times);
+    let total = (rows.len() * plan.arms) as u64;
     let slots = (args.slots as usize).min(allowed_cpus().len().max(1) * 64);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(Failure::ours)?;
-    let cells = runtime.block_on(measure(&args, &scenario, stage, &plan, limit, slots))?;
-    runtime.shutdown_background();
-    let Some(cells) = cells else {
-        return Ok(Exit::Interrupted);
+    let measurement = Measurement {
+        plan: &plan,
+        limit,
+        total,
+        is_quiet: args.quiet,
     };
-    let rows = rows(&scenario, &plan, args.times);
+    let is_whole = runtime.block_on(measurement.go_on(&scenario, stage, opened, slots, &mut cells));
+    runtime.shutdown_background();
+    if !is_whole? {
+        writeln!(
+            std::io::stderr().lock(),
+            "captime: stopped after {} of {total} runs; the same command goes on",
+            cells.len()
+        )?;
+        return Ok(Exit::Interrupted);
+    }
+    let cells: Vec<Cell> = cells.into_values().take(total as usize).collect();
     write(
         &args.out.join("consumption.csv"),
         &scenario,
@@ -99,71 +131,166 @@ pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Row by row, arm by arm; none if interrupted.
-async fn measure(
-    args: &RecordArgs,
-    scenario: &Scenario,
-    stage: Stage,
-    plan: &Plan,
-    limit: Limit,
-    slots: usize,
-) -> Result<Option<Vec<Cell>>, Failure> {
-    let (ends, mut ended) = unbounded_channel();
-    let (mut target, _) = stage.start(scenario, slots, None, ends).await?;
-    let rows = plan.instances.max(1) * args.times as usize;
-    let total = rows * plan.arms;
-    let job = |number: usize, slot: usize| {
-        let (row, arm) = (number / plan.arms, number % plan.arms);
-        let mut pull = Pull::new(ArmId::from_index(arm), limit);
-        pull.instance = (plan.instances > 0).then(|| (row % plan.instances) as u32);
-        let round = Round(number as u64 + 1);
-        // One seed per row: arms are compared on the same luck.
-        let luck = Round(row as u64 + 1);
-        let seed = randomness(plan.seed, luck, Purpose::Target).next_u64() >> 33;
-        Job {
-            slot,
-            round,
-            pull,
-            seed,
-        }
+/// What is measured depends on arms, target and guards only, not on who will choose among them, at what price and how long:
+/// every run is granted the largest limit there is.
+fn measuring(scenario: &mut Scenario, instances: usize) -> Plan {
+    let limit = match Plan::of(scenario, instances).limits {
+        Limits::Grid(grid) => grid.max(),
+        Limits::Calibrate(how) => how.guard,
     };
-    let mut cells = vec![Cell::default(); total];
-    let (mut started, mut done) = (0, 0);
-    while started < total.min(slots) {
-        target.start(job(started, started));
-        started += 1;
+    scenario.limits.from =
+        LimitSource::Grid(LimitGrid::new([limit.get()]).expect("a limit makes a grid"));
+    scenario.policies = vec![PolicyKind::parse("uniform").expect("it is one of ours")];
+    scenario.budget = Budget::default();
+    scenario.stop_on_first_failures = false;
+    Plan::of(scenario, instances)
+}
+
+fn scenario_limit(plan: &Plan) -> Limit {
+    match &plan.limits {
+        Limits::Grid(grid) => grid.max(),
+        Limits::Calibrate(how) => how.guard,
     }
-    while done < total {
-        let Ended {
-            slot,
-            round,
-            ending,
-        } = tokio::select! {
-            Some(ended) = ended.recv() => ended,
-            _ = tokio::signal::ctrl_c() => return Ok(None),
-        };
-        let number = round.0 as usize - 1;
-        cells[number] = cell(ending)?;
-        done += 1;
-        if started < total {
-            target.start(job(started, slot));
-            started += 1;
+}
+
+/// Row by row, arm by arm: run number n is that of arm n mod arms in row n / arms, counted from 0.
+struct Measurement<'a> {
+    plan: &'a Plan,
+    limit: Limit,
+    total: u64,
+    is_quiet: bool,
+}
+
+impl Measurement<'_> {
+    /// Measures what is missing; false if interrupted.
+    async fn go_on(
+        &self,
+        scenario: &Scenario,
+        stage: Stage,
+        opened: Opened,
+        slots: usize,
+        cells: &mut BTreeMap<u64, Cell>,
+    ) -> Result<bool, Failure> {
+        let Opened {
+            progress,
+            mut journal,
+            lock: _lock,
+            state,
+            ..
+        } = opened;
+        for learned in &progress.waiting {
+            cells.insert(learned.outcome.outcome, cell(&learned.observation));
         }
-        if !args.quiet && (done == total || done % plan.arms == 0) {
+        let (mut launched, before) = (state.tally().launched, cells.len() as u64);
+        if before >= self.total && progress.in_flight.is_empty() {
+            return Ok(true);
+        }
+        let journaled = |error: crate::journal::JournalError| failure(&RunError::from(error));
+        let (ends, mut ended) = unbounded_channel();
+        let (mut target, enforcement) = stage.start(scenario, slots, None, ends).await?;
+        let session = Session {
+            session: progress.sessions + 1,
+            started: Some(jiff::Timestamp::now().strftime("%FT%TZ").to_string()),
+            slots,
+            budget: serde_json::Value::default(),
+            enforcement,
+        };
+        journal.append(&session).map_err(journaled)?;
+        let clock = Clock::from(progress.seconds);
+        let mut again: VecDeque<PullRecord> = progress.in_flight;
+        let mut free: Vec<usize> = (0..slots).rev().collect();
+        let mut running: Vec<Option<PullRecord>> = vec![None; slots];
+        loop {
+            while let Some(slot) = free.pop() {
+                let pull = if let Some(pull) = again.pop_front() {
+                    pull
+                } else if launched < self.total {
+                    let pull = self.pull(launched, cells.len() as u64);
+                    journal.append(&pull).map_err(journaled)?;
+                    launched += 1;
+                    pull
+                } else {
+                    free.push(slot);
+                    break;
+                };
+                running[slot] = Some(pull);
+                target.start(Job {
+                    slot,
+                    round: pull.round,
+                    pull: pull.pull(),
+                    seed: pull.seed.unwrap_or_default(),
+                });
+            }
+            if free.len() == slots {
+                journal.sync().map_err(journaled)?;
+                return Ok(true);
+            }
+            let Ended { slot, ending, .. } = tokio::select! {
+                Some(ended) = ended.recv() => ended,
+                _ = tokio::signal::ctrl_c() => return Ok(false),
+            };
+            let outcome = match ending {
+                Ending::Brought(outcome) => *outcome,
+                Ending::Stopped => {
+                    return Err(Failure::ours("a run was stopped by somebody else"));
+                }
+                Ending::Lost { why } => {
+                    return Err(Failure::ours(format!("a run was lost: {why}")));
+                }
+            };
+            let Some(pull) = running[slot].take() else {
+                continue;
+            };
+            let seen = cell(&outcome.observation);
+            let line = OutcomeRecord {
+                at: Some(clock.seconds()),
+                ..outcome_record(pull.round, outcome)
+            };
+            journal.append(&line).map_err(journaled)?;
+            if journal.syncing() == Syncing::Outcomes {
+                journal.sync().map_err(journaled)?;
+            }
+            cells.insert(pull.round.0, seen);
+            free.push(slot);
+            self.say(cells.len() as u64);
+        }
+    }
+
+    /// The run of this number, counted from 0.
+    fn pull(&self, number: u64, seen: u64) -> PullRecord {
+        let (row, arm) = (
+            number / self.plan.arms as u64,
+            number as usize % self.plan.arms,
+        );
+        let instances = self.plan.instances as u64;
+        // One seed per row: arms are compared on the same luck.
+        let mut luck = randomness(self.plan.seed, Round(row + 1), Purpose::Target);
+        PullRecord {
+            round: Round(number + 1),
+            arm: ArmId::from_index(arm),
+            limit: self.limit,
+            instance: (instances > 0).then(|| (row % instances) as u32 + 1),
+            seed: Some(luck.next_u64() >> 33),
+            seen,
+            by: None,
+        }
+    }
+
+    fn say(&self, done: u64) {
+        let total = self.total;
+        if !self.is_quiet && (done == total || done.is_multiple_of(self.plan.arms as u64)) {
             // Nobody reads it: the measurement itself matters.
             let _ = writeln!(std::io::stderr().lock(), "captime: {done} of {total} runs");
         }
     }
-    Ok(Some(cells))
 }
 
-fn cell(ending: Ending) -> Result<Cell, Failure> {
-    let outcome = match ending {
-        Ending::Brought(outcome) => outcome,
-        Ending::Stopped => return Err(Failure::ours("a run was stopped by somebody else")),
-        Ending::Lost { why } => return Err(Failure::ours(format!("a run was lost: {why}"))),
+fn cell(seen: &Observation) -> Cell {
+    let without = |word: &str| Cell {
+        consumption: word.into(),
+        reward: 0.0,
     };
-    Ok(match outcome.observation.seen() {
+    match seen.seen() {
         Seen::Rewarded {
             reward,
             consumption,
@@ -171,15 +298,9 @@ fn cell(ending: Ending) -> Result<Cell, Failure> {
             consumption: consumption.to_string(),
             reward,
         },
-        Seen::Censored { .. } => Cell {
-            consumption: "unsolved".into(),
-            reward: 0.0,
-        },
-        Seen::Failed => Cell {
-            consumption: "failed".into(),
-            reward: 0.0,
-        },
-    })
+        Seen::Censored { .. } => without("unsolved"),
+        Seen::Failed => without("failed"),
+    }
 }
 
 /// The names of the rows: instances, or numbers where there are none.

@@ -87,6 +87,16 @@ pub(super) fn find(run: &Path) -> Result<PathBuf, Failure> {
     Err(Failure::usage(format!("there is no run `{wanted}`")).hint(Some(hint)))
 }
 
+/// The way out of a folder that belongs to something else, for commands that keep their journals in `--out`.
+pub(super) fn elsewhere(failure: Failure, error: &RunError) -> Failure {
+    match error {
+        RunError::Changed { .. } | RunError::Lowered { .. } | RunError::Foreign { .. } => {
+            failure.hint(Some("change it back, or give another folder with `--out`"))
+        }
+        RunError::Journal(_) | RunError::System(_) => failure,
+    }
+}
+
 /// A run that cannot go on, as the user reads it: what the user can change is bad usage, the rest is ours.
 pub(super) fn failure(error: &RunError) -> Failure {
     let is_usage = matches!(

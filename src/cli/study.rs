@@ -1,5 +1,7 @@
 //! `captime study`: policies against each other over repetitions.
 
+mod real;
+
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,10 +14,11 @@ use super::{Exit, Failure};
 use crate::policy::{PolicyError, PolicyKind};
 use crate::quantity;
 use crate::report::study_page;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Target};
 use crate::study::exam::{self, Exam, ExamPlan, judge_all};
 use crate::study::{
-    Plan, Progress, Setting, Standing, StudyError, curves_csv, figure, play_all, summary_csv, text,
+    Plan, Progress, Setting, Standing, StudyError, Sum, curves_csv, figure, file_name, play_all,
+    summary_csv, text,
 };
 use crate::target::TargetError;
 use crate::target::synthetic::{Grid, SyntheticProblem};
@@ -25,6 +28,9 @@ const PAPER: [&str; 3] = ["rcucb", "ucb", "ts"];
 
 /// The paper's T, where nothing else is said.
 const ROUNDS: u64 = 100_000;
+
+/// How often, where nothing else is said.
+const REPETITIONS: u64 = 100;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,19 +42,22 @@ Examples:
       also writes one HTML page with all charts, regret curves as SVG, and the data
   captime study replay.yaml --policy rcucb --policy fixed --format json
       a scenario with a synthetic or recorded target
+  captime study arms.yaml --policy rcucb --policy ucb --rounds 2000 --out real
+      real fits: policies take turns; `budget: {wall: 8h}` in the scenario ends it, and the same command goes on
   captime study replay.yaml --budget 1h,10h,100h --policy halving --policy race --repetitions 20
       play on the training instances until so much CPU time is spent, judge the answer on the test instances
 
-Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario.";
+Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario; 130 interrupted: real runs go on with the same command.";
 
 /// Compare policies over repetitions: regret, share of censored rounds, quality of the answer
 ///
 /// Plays every policy on every problem in virtual time, on all cores; the result does not depend on the number of threads.
-/// Regret is against the best pair of the grid, whose gain is known exactly.
+/// Regret is against the best pair of the grid, whose gain is known exactly. Scenarios whose pulls are really run are compared
+/// by cumulative reward and gain; their journals are kept in `--out`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct StudyArgs {
-    /// `paper` for the paper's synthetic problems, or a scenario with a synthetic or recorded target
+    /// `paper` for the paper's synthetic problems, or a scenario
     #[arg(value_name = "SCENARIO|paper")]
     what: PathBuf,
     /// Problems of `paper`: poscorr, negcorr, indep, large20, large50, large80 (any number of arms), lowcens
@@ -61,15 +70,15 @@ pub struct StudyArgs {
     /// A policy with options, like `rcucb:alpha=0.25,width=gain-only`; repeatable [default: rcucb, ucb and ts, or the scenario's]
     #[arg(long, value_name = "SPEC")]
     policy: Vec<String>,
-    /// Rounds of a repetition [default: 100000, or the scenario's budget]
+    /// Rounds of a repetition [default: the scenario's budget, or 100000; 2 x arms x limits where pulls are really run]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     rounds: Option<u64>,
     /// CPU time to spend instead of rounds, on a recorded target: answers are judged on instances kept back, by PAR10
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = budget, conflicts_with = "rounds")]
     budget: Vec<f64>,
-    /// How often every policy meets every problem
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    repetitions: u64,
+    /// How often every policy meets every problem [default: 100; 1 where pulls are really run]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    repetitions: Option<u64>,
     /// Where all randomness comes from [default: 1, or the scenario's]
     #[arg(long)]
     seed: Option<u64>,
@@ -99,7 +108,15 @@ pub fn run(args: StudyArgs) -> Result<Exit, Failure> {
     if !args.budget.is_empty() {
         return run_exam(&args);
     }
-    let plan = plan(&args)?;
+    // Read once: what is odd about it is told each time.
+    let is_paper = args.what.as_os_str() == "paper";
+    let scenario = (!is_paper).then(|| scenario(&args)).transpose()?;
+    let plan = match scenario {
+        Some(scenario) if matches!(scenario.target, Target::Command(_) | Target::Forest(_)) => {
+            return real::run(&args, scenario);
+        }
+        scenario => plan(&args, scenario.as_ref())?,
+    };
     if let Some(folder) = &args.out {
         // Before hours of work, not after.
         fs::create_dir_all(folder).map_err(|error| cannot_write(folder, error))?;
@@ -108,17 +125,23 @@ pub fn run(args: StudyArgs) -> Result<Exit, Failure> {
         let progress = Progress::on_terminal(plan.total_rounds());
         play_all(&plan, &progress)
     };
+    show(&args, &standings)?;
+    Ok(Exit::Done)
+}
+
+/// Writes the standings to the folder, if there is one, and to stdout.
+fn show(args: &StudyArgs, standings: &[Standing]) -> Result<(), Failure> {
     if let Some(folder) = &args.out {
-        write_folder(&standings, folder)?;
+        write_folder(standings, folder)?;
     }
     let mut stdout = BufWriter::new(io::stdout().lock());
     match args.format {
-        Format::Text => text(&standings, &mut stdout)?,
+        Format::Text => text(standings, &mut stdout)?,
         Format::Json => write_json(&standings, &mut stdout)?,
-        Format::Csv => summary_csv(&standings, &mut stdout)?,
+        Format::Csv => summary_csv(standings, &mut stdout)?,
     }
     stdout.flush()?;
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// Plays until a budget of CPU time is spent.
@@ -140,7 +163,7 @@ fn run_exam(args: &StudyArgs) -> Result<Exit, Failure> {
             given
         },
         budgets: args.budget.clone(),
-        repetitions: args.repetitions,
+        repetitions: args.repetitions.unwrap_or(REPETITIONS),
         seed: args.seed.unwrap_or(scenario.seed),
         threads: threads(args),
     };
@@ -179,16 +202,18 @@ fn threads(args: &StudyArgs) -> usize {
 }
 
 /// What is to be played, and on how many threads.
-fn plan(args: &StudyArgs) -> Result<Plan, Failure> {
+fn plan(args: &StudyArgs, scenario: Option<&Scenario>) -> Result<Plan, Failure> {
     let mut plan = Plan {
         settings: vec![],
         policies: given_policies(args)?,
         rounds: args.rounds.unwrap_or(ROUNDS),
-        repetitions: args.repetitions,
+        repetitions: args.repetitions.unwrap_or(REPETITIONS),
         seed: args.seed.unwrap_or(1),
         threads: threads(args),
     };
-    if args.what.as_os_str() == "paper" {
+    if let Some(scenario) = scenario {
+        add_scenario(args, scenario, &mut plan)?;
+    } else {
         plan.settings = paper_settings(args)?;
         if plan.policies.is_empty() {
             plan.policies = PAPER
@@ -196,16 +221,13 @@ fn plan(args: &StudyArgs) -> Result<Plan, Failure> {
                 .map(|spec| policy(spec))
                 .collect::<Result<_, _>>()?;
         }
-    } else {
-        add_scenario(args, &mut plan)?;
     }
     Ok(plan)
 }
 
 /// What a scenario says, where the command line does not say otherwise.
-fn add_scenario(args: &StudyArgs, plan: &mut Plan) -> Result<(), Failure> {
-    let scenario = scenario(args)?;
-    let setting = Setting::of_scenario(&scenario).map_err(|error| refused_study(args, &error))?;
+fn add_scenario(args: &StudyArgs, scenario: &Scenario, plan: &mut Plan) -> Result<(), Failure> {
+    let setting = Setting::of_scenario(scenario).map_err(|error| refused_study(args, &error))?;
     plan.settings = vec![setting];
     if plan.policies.is_empty() {
         plan.policies.clone_from(&scenario.policies);
@@ -294,7 +316,7 @@ fn write_json(results: &impl serde::Serialize, to: &mut dyn Write) -> Result<(),
     Ok(())
 }
 
-/// `study.html`, `study.json`, `study.csv`, `curves.csv`, and a figure per problem and grid.
+/// `study.html`, `study.json`, `study.csv`, `curves.csv`, and figures per problem and grid.
 fn write_folder(standings: &[Standing], folder: &Path) -> Result<(), Failure> {
     let write = |name: &str, content: &dyn Fn(&mut dyn Write) -> Result<(), Failure>| {
         let path = folder.join(name);
@@ -318,11 +340,18 @@ fn write_folder(standings: &[Standing], folder: &Path) -> Result<(), Failure> {
     })?;
     for group in standings.chunk_by(|a, b| (&a.problem, &a.grid) == (&b.problem, &b.grid)) {
         let name = format!(
-            "{}-{}.svg",
+            "{}-{}",
             file_name(&group[0].problem),
             file_name(&group[0].grid)
         );
-        write(&name, &|to| Ok(to.write_all(figure(group).as_bytes())?))?;
+        for sum in Sum::ALL.into_iter().filter(|sum| sum.is_known(group)) {
+            let name = match sum {
+                Sum::Regret => format!("{name}.svg"),
+                Sum::Reward | Sum::Gain => format!("{name}-{}.svg", sum.name()),
+            };
+            let drawn = figure(group, sum);
+            write(&name, &|to| Ok(to.write_all(drawn.as_bytes())?))?;
+        }
     }
     Ok(())
 }
@@ -341,19 +370,6 @@ fn labelled(standings: &[Standing]) -> Vec<Labelled<'_>> {
         standing,
     });
     labelled.collect()
-}
-
-/// A name that is safe in any folder.
-fn file_name(name: &str) -> String {
-    name.chars()
-        .map(|letter| {
-            if letter.is_ascii_alphanumeric() || letter == '_' {
-                letter
-            } else {
-                '-'
-            }
-        })
-        .collect()
 }
 
 fn cannot_write(path: &Path, error: io::Error) -> Failure {

@@ -91,17 +91,11 @@ fn error(plan: &Plan<'_>, tree: &Tree, rows: &[u32], shuffled: Option<(u16, &[u3
 
 /// The value of the leaf in which a row ends; which row is read may depend on the predictor.
 fn leaf(plan: &Plan<'_>, tree: &Tree, row: impl Fn(u16) -> u32) -> f64 {
-    let mut at = 0;
-    loop {
-        let node = tree.nodes[at];
-        if node.is_leaf() {
-            return tree.values[at];
-        }
+    tree.leaf(|node, _| {
         let column = &plan.columns[usize::from(node.predictor)];
         let code = column.code(row(node.predictor));
-        let is_left = code <= node.split || (node.is_missing_left && column.missing == Some(code));
-        at = node.left as usize + usize::from(!is_left);
-    }
+        code <= node.split || (node.is_missing_left && column.missing == Some(code))
+    })
 }
 
 impl Forest {
@@ -153,18 +147,12 @@ impl Forest {
     }
 
     fn leaf_of_row(&self, tree: &Tree, data: &Dataset, row: u32) -> f64 {
-        let mut at = 0;
-        loop {
-            let node = tree.nodes[at];
-            if node.is_leaf() {
-                return tree.values[at];
-            }
+        tree.leaf(|node, _| {
             let predictor = usize::from(node.predictor);
             let column = &data.columns()[predictor];
             let code = column.codes().get(row as usize);
-            let is_left = self.rank(predictor, code) <= node.split
-                || (node.is_missing_left && column.missing() == Some(code));
-            at = node.left as usize + usize::from(!is_left);
-        }
+            self.rank(predictor, code) <= node.split
+                || (node.is_missing_left && column.missing() == Some(code))
+        })
     }
 }

@@ -14,6 +14,7 @@ mod importance;
 mod kernel;
 #[cfg(target_arch = "x86_64")]
 mod kernel_avx2;
+mod leaves;
 mod params;
 mod predict;
 mod report;

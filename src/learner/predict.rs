@@ -6,7 +6,7 @@
 
 use super::dataset::{Codes, Column, Dataset, Task};
 use super::forest::Forest;
-use super::tree::Tree;
+use super::tree::{Node, Tree};
 
 impl Forest {
     /// Predicts rows of a table: numbers, or indices of classes.
@@ -44,24 +44,18 @@ impl Forest {
 
     /// The value of the leaf in which a row of values ends.
     fn leaf_of(&self, tree: &Tree, row: &[f64]) -> f64 {
-        let mut at = 0;
-        loop {
-            let node = tree.nodes[at];
-            if node.is_leaf() {
-                return tree.values[at];
-            }
+        tree.leaf(|node, threshold| {
             let predictor = usize::from(node.predictor);
             let mut value = row.get(predictor).copied().unwrap_or(f64::NAN);
             if let Some(Some(_)) = self.ranks.get(predictor) {
                 value = f64::from(self.rank(predictor, value as u32));
             }
-            let is_left = if value.is_nan() {
+            if value.is_nan() {
                 node.is_missing_left
             } else {
-                value <= tree.values[at]
-            };
-            at = node.left as usize + usize::from(!is_left);
-        }
+                value <= threshold
+            }
+        })
     }
 
     /// The mean of all trees, or their vote; a tied vote goes to the first class, so that it repeats.
@@ -108,80 +102,82 @@ pub(super) fn winner(votes: &[u32]) -> f64 {
 }
 
 /// Rows that go down a tree together: each waits for memory while the others are looked at.
-const ABREAST: usize = 8;
+const ABREAST: usize = 16;
+/// Steps between two looks at whether all of them have arrived.
+const STEPS: usize = 3;
 
 /// Codes of some rows, row by row.
+///
+/// Where numbers are missing every predictor has two codes: one that is above all others and goes right, one that is the
+/// least and goes left. A node reads the one it wants, so that missing numbers cost the others nothing.
 struct CodedRows<C> {
     codes: Vec<C>,
-    predictors: usize,
-    /// The code of missing numbers by predictor; empty if nothing is missing in the table.
-    missing: Vec<u32>,
+    /// Codes per row.
+    width: usize,
+    has_missing: bool,
 }
 
 impl<C: Copy + Default + TryFrom<u32> + Into<u32>> CodedRows<C> {
     fn new(forest: &Forest, data: &Dataset, rows: &[u32]) -> Self {
-        let predictors = data.predictors();
-        let mut codes = vec![C::default(); rows.len() * predictors];
+        let has_missing = data
+            .columns()
+            .iter()
+            .any(|column| column.missing().is_some());
+        let sides = if has_missing { 2 } else { 1 };
+        let width = sides * data.predictors();
+        let mut codes = vec![C::default(); rows.len() * width];
         for (predictor, column) in data.columns().iter().enumerate() {
-            for (place, &row) in rows.iter().enumerate() {
-                let code = forest.rank(predictor, column.codes().get(row as usize));
-                codes[place * predictors + predictor] = C::try_from(code).unwrap_or_default();
+            for (row, codes) in rows.iter().zip(codes.chunks_exact_mut(width)) {
+                let code = column.codes().get(*row as usize);
+                let rank = C::try_from(forest.rank(predictor, code)).unwrap_or_default();
+                let own = &mut codes[sides * predictor..sides * (predictor + 1)];
+                own.fill(rank);
+                if column.missing() == Some(code) {
+                    own[sides - 1] = C::default();
+                }
             }
         }
-        let missing = data.columns().iter().map(Column::missing);
-        let missing = if missing.clone().any(|code| code.is_some()) {
-            missing.map(|code| code.unwrap_or(u32::MAX)).collect()
-        } else {
-            Vec::new()
-        };
         Self {
             codes,
-            predictors,
-            missing,
+            width,
+            has_missing,
         }
     }
 
     /// Finds the value of the leaf of every row.
     fn descend(&self, tree: &Tree, leaves: &mut [f64]) {
-        let together = self.codes.chunks(ABREAST * self.predictors);
-        for (rows, leaves) in together.zip(leaves.chunks_mut(ABREAST)) {
-            if self.missing.is_empty() {
-                self.descend_together(tree, rows, leaves, |_, _, _| false);
-            } else {
-                self.descend_together(tree, rows, leaves, |predictor, code, is_missing_left| {
-                    is_missing_left && code == self.missing[predictor]
-                });
-            }
+        if self.has_missing {
+            self.descend_by(tree, leaves, |node| {
+                2 * usize::from(node.predictor) + usize::from(node.is_missing_left)
+            });
+        } else {
+            self.descend_by(tree, leaves, |node| usize::from(node.predictor));
         }
     }
 
     #[inline]
-    fn descend_together(
-        &self,
-        tree: &Tree,
-        rows: &[C],
-        leaves: &mut [f64],
-        is_left_anyway: impl Fn(usize, u32, bool) -> bool,
-    ) {
-        let mut at = [0_usize; ABREAST];
-        let at = &mut at[..leaves.len()];
-        let mut is_moving = true;
-        while is_moving {
-            is_moving = false;
-            for (at, row) in at.iter_mut().zip(rows.chunks_exact(self.predictors)) {
-                let node = &tree.nodes[*at];
-                let predictor = usize::from(node.predictor);
-                let code: u32 = row[predictor].into();
-                let is_left =
-                    code <= node.split || is_left_anyway(predictor, code, node.is_missing_left);
-                let next = node.left as usize + usize::from(!is_left);
-                // A leaf stays where it is.
-                *at = if node.is_leaf() { *at } else { next };
-                is_moving |= !node.is_leaf();
+    fn descend_by(&self, tree: &Tree, leaves: &mut [f64], place: impl Fn(&Node) -> usize) {
+        let nodes = &*tree.nodes;
+        let together = self.codes.chunks(ABREAST * self.width);
+        for (codes, leaves) in together.zip(leaves.chunks_mut(ABREAST)) {
+            let mut all_at = [0_u32; ABREAST];
+            let all_at = &mut all_at[..leaves.len()];
+            let mut is_moving = true;
+            while is_moving {
+                is_moving = false;
+                for (at, row) in all_at.iter_mut().zip(codes.chunks_exact(self.width)) {
+                    let before = *at;
+                    for _ in 0..STEPS {
+                        let node = &nodes[*at as usize];
+                        let code: u32 = row[place(node)].into();
+                        *at = node.left + u32::from(code > node.split);
+                    }
+                    is_moving |= *at != before;
+                }
             }
-        }
-        for (leaf, &at) in leaves.iter_mut().zip(at.iter()) {
-            *leaf = tree.values[at];
+            for (leaf, &at) in leaves.iter_mut().zip(all_at.iter()) {
+                *leaf = tree.values[at as usize];
+            }
         }
     }
 }

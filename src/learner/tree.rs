@@ -13,9 +13,12 @@ use super::sample::Sampler;
 use super::stop::{Stopped, Watch};
 
 /// A node; the children of a split stand side by side.
+///
+/// A leaf is its own left child, and no code is above its split: a row that has arrived stays where it is, so that rows
+/// can go down together without asking at each step which of them are still on their way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Node {
-    /// The left child; 0 in a leaf, since no child is the root.
+    /// The left child.
     pub(super) left: u32,
     /// Codes up to this one go left.
     pub(super) split: u32,
@@ -24,15 +27,21 @@ pub(super) struct Node {
 }
 
 impl Node {
-    const LEAF: Self = Self {
-        left: 0,
-        split: 0,
-        predictor: 0,
-        is_missing_left: false,
-    };
+    /// Above every code: there are fewer codes than this, since there are fewer rows.
+    const ANY_CODE: u32 = u32::MAX;
+
+    /// The leaf at this place.
+    fn leaf(at: u32) -> Self {
+        Self {
+            left: at,
+            split: Self::ANY_CODE,
+            predictor: 0,
+            is_missing_left: false,
+        }
+    }
 
     pub(super) fn is_leaf(&self) -> bool {
-        self.left == 0
+        self.split == Self::ANY_CODE
     }
 }
 
@@ -44,6 +53,20 @@ pub(super) struct Tree {
     pub(super) values: Box<[f64]>,
     /// Decrease of impurity by predictor; empty unless asked for.
     pub(super) importance: Box<[f64]>,
+}
+
+impl Tree {
+    /// The value of the leaf that is reached by these answers to "left?", given each node and its threshold.
+    pub(super) fn leaf(&self, is_left: impl Fn(&Node, f64) -> bool) -> f64 {
+        let mut at = 0;
+        loop {
+            let (node, value) = (&self.nodes[at], self.values[at]);
+            if node.is_leaf() {
+                return value;
+            }
+            at = node.left as usize + usize::from(!is_left(node, value));
+        }
+    }
 }
 
 /// What all trees of a forest have in common.
@@ -201,7 +224,7 @@ impl<'a> Grower<'a> {
         if plan.wants_impurity {
             self.importance.resize(plan.columns.len(), 0.0);
         }
-        self.nodes.push(Node::LEAF);
+        self.nodes.push(Node::leaf(0));
         self.values.push(0.0);
         self.masks.clear();
         self.masks.resize(self.mask.len(), 0);
@@ -374,7 +397,7 @@ impl<'a> Grower<'a> {
             is_missing_left,
         };
         self.values[node.node as usize] = threshold;
-        self.nodes.extend([Node::LEAF; 2]);
+        self.nodes.extend([Node::leaf(left), Node::leaf(left + 1)]);
         self.values.extend([0.0; 2]);
 
         let (middle, left_total) = self.part(node, predictor, last_left, is_missing_left);

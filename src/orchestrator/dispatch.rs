@@ -417,7 +417,7 @@ fn now<'a>(
 }
 
 /// An outcome as the journal has it, but for where and when.
-fn record(round: Round, outcome: Outcome) -> OutcomeRecord<'static> {
+pub(crate) fn record(round: Round, outcome: Outcome) -> OutcomeRecord<'static> {
     let Outcome {
         observation,
         failure,

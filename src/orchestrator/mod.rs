@@ -23,6 +23,7 @@ mod timers;
 
 pub use brief::{Brief, StoredArms, StoredLimits, StoredParameter};
 pub use clock::Clock;
+pub(crate) use dispatch::record as outcome_record;
 pub use dispatch::{Finished, Orchestrator, Setup};
 pub use event::{Now, Running, Watch};
 pub use opening::{Opened, open};

@@ -1,10 +1,13 @@
 //! What a run is about, settled before its first round.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::journal::EndReason;
-use crate::policy::PolicyKind;
+use crate::policy::{PolicyKind, Problem};
 use crate::round::{Curve, Limit, LimitGrid, Price};
+use crate::space::Space;
 
 /// Arms, limits, prices, policy and seed: all that decisions depend on besides outcomes.
 #[derive(Debug, Clone)]
@@ -25,6 +28,8 @@ pub struct Plan {
     pub seed: u64,
     /// How many instances one is drawn from each round; 0 if there are none.
     pub instances: usize,
+    /// What the arms are set to, where it is known.
+    pub space: Option<Arc<Space>>,
     /// Whether a run whose first pulls all fail is stopped.
     pub stop_on_first_failures: bool,
 }
@@ -56,6 +61,17 @@ impl Plan {
     pub fn price(&self, limits: &LimitGrid) -> Price {
         let unit = self.unit.unwrap_or(limits.max().get());
         Price::of(self.cost.clone(), self.penalty.clone(), unit)
+    }
+
+    /// What the policy is told, once the limits are known.
+    pub fn problem(&self, limits: LimitGrid) -> Problem {
+        Problem {
+            arms: self.arms,
+            price: self.price(&limits),
+            limits,
+            space: self.space.clone(),
+            instances: self.instances,
+        }
     }
 }
 

@@ -313,12 +313,7 @@ impl std::fmt::Debug for State {
 
 impl Playing {
     fn new(plan: &Plan, limits: LimitGrid) -> Self {
-        let price = plan.price(&limits);
-        let problem = Problem {
-            arms: plan.arms,
-            limits,
-            price,
-        };
+        let problem = plan.problem(limits);
         Self {
             policy: plan.policy.build(&problem),
             problem,

@@ -29,6 +29,7 @@ fn plan(policy: &str) -> Plan {
         policy: PolicyKind::parse(policy).unwrap(),
         seed: 5,
         instances: 0,
+        space: None,
         stop_on_first_failures: false,
     }
 }

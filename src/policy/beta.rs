@@ -66,6 +66,26 @@ impl Gamma {
     }
 }
 
+/// Gamma(shape, 1) for any shape above 0: below 1 by the boost U^(1/shape) of a draw one shape up.
+pub(super) fn draw_gamma(shape: f64, rng: &mut Pcg64Mcg) -> f64 {
+    if shape >= 1.0 {
+        return Gamma::new(shape).draw(rng);
+    }
+    let boost: f64 = rng.random::<f64>().powf(1.0 / shape.max(1e-6));
+    Gamma::new(shape + 1.0).draw(rng) * boost
+}
+
+/// Beta(a, b) for any parameters above 0.
+pub(super) fn draw_beta(a: f64, b: f64, rng: &mut Pcg64Mcg) -> f64 {
+    let (x, y) = (draw_gamma(a, rng), draw_gamma(b, rng));
+    if x + y > 0.0 {
+        x / (x + y)
+    } else {
+        // Both so small that they are not told apart from 0.
+        a / (a + b)
+    }
+}
+
 /// A generator of a known type seeded from the one we are lent, so that drawing needs no virtual calls.
 pub(super) fn own_rng(rng: &mut dyn Rng) -> Pcg64Mcg {
     let mut seed = [0; 16];

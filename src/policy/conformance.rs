@@ -21,19 +21,37 @@ pub(super) fn every_policy() -> Vec<PolicyKind> {
         }
         specs.push(format!("{name}:width=printed,recommend=best"));
     }
-    specs.push("z-rcucb:m=4,horizon=500,recommend=finest".into());
+    let others = [
+        "z-rcucb:m=4,horizon=500,recommend=finest",
+        "similar-ts:population=false,climb=false",
+        "similar-ts:similar=false,strength=4,recommend=safe",
+        "halving:common=true",
+        "race:slack=2",
+    ];
+    specs.extend(others.map(str::to_owned));
     specs
         .iter()
         .map(|spec| PolicyKind::parse(spec).unwrap_or_else(|errors| panic!("{spec}: {errors:?}")))
         .collect()
 }
 
+/// Arms with parameters, and instances to choose from.
+fn rich_problem(arms: usize, limits: usize) -> Problem {
+    let values = (0..arms).map(|value| crate::space::Value::Number(value as f64));
+    let parameter = crate::space::Parameter::new("p", values.collect());
+    let space = crate::space::Space::grid(vec![parameter], &[], &[]).unwrap();
+    problem(arms, limits)
+        .with_space(std::sync::Arc::new(space))
+        .with_instances(6)
+}
+
 fn problem(arms: usize, limits: usize) -> Problem {
-    Problem {
+    Problem::new(
         arms,
-        limits: LimitGrid::fractions(2.0, limits).unwrap(),
-        price: Price::new("x / 10", "x / 10 if x <= 0.5 else 10 * x", 2.0).unwrap(),
-    }
+        LimitGrid::fractions(2.0, limits).unwrap(),
+        Price::new("x / 10", "x / 10 if x <= 0.5 else 10 * x", 2.0).unwrap(),
+    )
+    .unwrap()
 }
 
 /// A world in which low arms are better and everything that can happen happens.
@@ -119,6 +137,27 @@ fn pulls_name_known_arms_and_limits_on_the_grid() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn instances_are_chosen_among_those_there_are() {
+    for kind in every_policy() {
+        for (arms, slots) in [(1, 1), (12, 1), (12, 4)] {
+            let run = play(&kind, &rich_problem(arms, 4), 3, 400, slots);
+            for pull in run.chosen {
+                assert!(pull.arm.index() < arms, "{kind:?}");
+                assert!(pull.instance.is_none_or(|chosen| chosen < 6), "{kind:?}");
+            }
+            assert!(run.policy.recommend().is_some(), "{kind:?}");
+        }
+        assert!(
+            play(&kind, &problem(3, 2), 3, 50, 1)
+                .chosen
+                .iter()
+                .all(|pull| pull.instance.is_none()),
+            "{kind:?} chose an instance where there is none"
+        );
     }
 }
 
@@ -274,11 +313,12 @@ fn the_best_pair_of_an_easy_problem_is_found() {
         .into_iter()
         .filter(|kind| kind.name() != "uniform")
     {
-        let problem = Problem {
-            arms: 5,
-            limits: LimitGrid::fractions(1.0, 5).unwrap(),
-            price: Price::new("x", "par10", 1.0).unwrap(),
-        };
+        let problem = Problem::new(
+            5,
+            LimitGrid::fractions(1.0, 5).unwrap(),
+            Price::new("x", "par10", 1.0).unwrap(),
+        )
+        .unwrap();
         let mut policy = kind.build(&problem);
         let mut rng = Pcg64Mcg::seed_from_u64(2);
         for number in 1..=20_000 {
@@ -307,8 +347,9 @@ proptest! {
     /// how a run goes on after a crash.
     #[test]
     fn telling_the_same_history_again_restores_a_policy(seed: u64, slots in 1usize..5) {
-        for kind in every_policy() {
-            let problem = problem(5, 3);
+        for (kind, problem) in every_policy().into_iter().flat_map(|kind| {
+            [(kind.clone(), problem(5, 3)), (kind, rich_problem(9, 3))]
+        }) {
             let mut live = play(&kind, &problem, seed, 120, slots);
             let mut again = kind.build(&problem);
             for event in &live.events {
@@ -328,7 +369,16 @@ proptest! {
 #[test]
 fn a_million_pairs_fit() {
     let problem = problem(100_000, 10);
-    for spec in ["rcucb", "ucb", "fixed", "uniform", "z-rcucb"] {
+    for spec in [
+        "rcucb",
+        "ucb",
+        "fixed",
+        "uniform",
+        "z-rcucb",
+        "similar-ts",
+        "halving",
+        "race",
+    ] {
         let mut policy = PolicyKind::parse(spec).unwrap().build(&problem);
         let mut rng = Pcg64Mcg::seed_from_u64(1);
         for number in 1..=1000 {

@@ -227,6 +227,11 @@ impl Estimates {
         arm
     }
 
+    /// Whether the pull of this round is under way.
+    pub fn is_pending(&self, round: Round) -> bool {
+        self.pending.contains(round)
+    }
+
     /// Learns from an observation; gives its arm and what it told.
     pub fn observe(&mut self, round: Round, seen: &Observation) -> (usize, Told) {
         if let Some(pull) = self.pending.remove(round) {

@@ -20,6 +20,8 @@ pub enum Why {
     Sample,
     /// Plain chance.
     Chance,
+    /// Its turn in a schedule.
+    Turn,
 }
 
 /// A pair as the policy saw it when it chose.

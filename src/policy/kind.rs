@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{OptionValue, Options, Policy, PolicyError, Problem};
-use super::{fixed, joint_ts, rcucb, ts, ucb, uniform, zrcucb};
+use super::{fixed, halving, joint_ts, race, rcucb, similar_ts, ts, ucb, uniform, zrcucb};
 
 /// Makes [`PolicyKind`]: a policy joins the program by its line in the list below, in its file it has `NAME`,
 /// `Parameters` (with `read`, and serde for the record), and `new`.
@@ -66,6 +66,9 @@ policies! {
     Ucb => ucb,
     Ts => ts,
     JointTs => joint_ts,
+    SimilarTs => similar_ts,
+    Halving => halving,
+    Race => race,
     Fixed => fixed,
     Uniform => uniform,
 }

@@ -31,6 +31,7 @@ mod beta;
 mod estimate;
 mod explanation;
 pub mod fixed;
+pub mod halving;
 pub mod joint_ts;
 mod kind;
 mod known;
@@ -38,8 +39,10 @@ mod opening;
 mod options;
 mod pending;
 mod problem;
+pub mod race;
 pub mod rcucb;
 mod recommendation;
+pub mod similar_ts;
 mod survival;
 mod tournament;
 pub mod ts;
@@ -49,6 +52,12 @@ pub mod zrcucb;
 
 #[cfg(test)]
 mod conformance;
+
+/// What CONTRIBUTING.md writes as an example, so that it goes on compiling.
+#[cfg(test)]
+#[path = "../../tests/fixtures/epsilon_greedy.rs"]
+#[expect(dead_code, reason = "it is on no list of policies")]
+mod epsilon_greedy;
 
 pub use explanation::{Candidate, Explanation, Why};
 pub use kind::PolicyKind;

@@ -22,6 +22,10 @@ impl Pending {
         Some(self.0.remove(place).1)
     }
 
+    pub fn contains(&self, round: Round) -> bool {
+        self.0.iter().any(|&(other, _)| other == round)
+    }
+
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,6 +1,9 @@
 //! What a policy knows of a scenario before the first round.
 
+use std::sync::Arc;
+
 use crate::round::{LimitGrid, Price};
+use crate::space::Space;
 
 /// The arms, limits and prices a policy chooses among.
 #[derive(Debug, Clone)]
@@ -11,6 +14,10 @@ pub struct Problem {
     pub(crate) limits: LimitGrid,
     /// Cost and penalty.
     pub(crate) price: Price,
+    /// What the arms are set to, where somebody knows: for policies that learn from similar arms.
+    pub(crate) space: Option<Arc<Space>>,
+    /// How many instances a pull may choose from; 0 if there are none.
+    pub(crate) instances: usize,
 }
 
 /// There is nothing to choose from.
@@ -28,8 +35,24 @@ impl Problem {
                 arms,
                 limits,
                 price,
+                space: None,
+                instances: 0,
             })
         }
+    }
+
+    /// With the configurations of its arms. Those of another number of arms are left out: they cannot be theirs.
+    #[must_use]
+    pub fn with_space(mut self, space: Arc<Space>) -> Self {
+        self.space = (space.len() == self.arms).then_some(space);
+        self
+    }
+
+    /// With so many instances that a pull may choose from.
+    #[must_use]
+    pub fn with_instances(mut self, instances: usize) -> Self {
+        self.instances = instances;
+        self
     }
 }
 

@@ -15,7 +15,7 @@ pub struct Recommendation {
     pub pull: Pull,
     /// Estimated gain, nu-hat.
     pub gain: f64,
-    /// 95 % interval around the gain; see [`interval`](self) for how it is made.
+    /// 95 % interval around the gain; `interval` in this file says how it is made.
     pub interval: (f64, f64),
     /// How many pulls the estimate rests on: those of the arm that reached this limit.
     pub pulls: u64,

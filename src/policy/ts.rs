@@ -79,6 +79,14 @@ impl Last {
         }
     }
 
+    /// A choice that a schedule made.
+    pub fn turn(pair: usize) -> Self {
+        Self {
+            why: Why::Turn,
+            ..Self::opening(pair)
+        }
+    }
+
     /// Enters one draw; of equals the first stays ahead.
     #[inline]
     pub fn enter(&mut self, pair: usize, draw: f64) {

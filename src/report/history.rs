@@ -286,12 +286,7 @@ impl History {
     }
 
     fn begin(&self, limits: LimitGrid) -> Stage {
-        let price = self.plan.price(&limits);
-        let problem = Problem {
-            arms: self.plan.arms,
-            limits,
-            price,
-        };
+        let problem = self.plan.problem(limits);
         let mind = match &self.plan.policy {
             PolicyKind::ZRcucb(parameters) => {
                 Mind::Zooming(Box::new(zrcucb::new(parameters, &problem)))

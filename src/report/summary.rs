@@ -295,7 +295,7 @@ fn facts(history: &History) -> Facts {
                     session.session,
                     session.started.clone(),
                     session.slots,
-                    in_words(&session.budget),
+                    budget_in_words(&session.budget, history.resource()),
                     in_words(&session.enforcement),
                 )
             })
@@ -310,6 +310,18 @@ fn facts(history: &History) -> Facts {
             ),
         ],
     }
+}
+
+/// A budget as people read it: `400 rounds, 1m 00s on the clock`.
+fn budget_in_words(budget: &Value, resource: Resource) -> String {
+    let number = |name: &str| budget.get(name).and_then(Value::as_f64);
+    let parts = [
+        number("rounds").map(|rounds| format!("{rounds} rounds")),
+        number("wall").map(|wall| format!("{} on the clock", Resource::Wall.amount(wall))),
+        number("consumption")
+            .map(|most| format!("{} of {}", resource.amount(most), resource.name())),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// A small JSON value as people read it: `level cgroup2, memory sampled`.

@@ -163,6 +163,7 @@ mod tests {
         ] {
             let written = Limit::new(value).unwrap().written();
             assert_eq!(written.to_string(), expected);
+            // Six digits.
             assert!((written.get() - value).abs() <= 5e-6 * value);
         }
     }

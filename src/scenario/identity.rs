@@ -375,7 +375,7 @@ seed: 3
         let same = "# the same\nseed: 3\nbudget: {wall: 60m, rounds: 1e1}
 limits:\n  of: wall\n  grid: [2m, 1m]
 arms:\n  grid:\n    a: {from: 1, to: 2, step: 1}\n    b: [x, y]
-target: external\npolicy: rcucb\nprice: {cost: x, penalty: 10 * x}\nslots: auto\n";
+target: external\npolicy: similar-ts\nprice: {cost: x, penalty: 10 * x}\nslots: auto\n";
         assert_eq!(scenario(BASE).normal(), scenario(same).normal());
         assert_eq!(scenario(BASE).hash(), scenario(same).hash());
     }

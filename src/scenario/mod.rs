@@ -3,12 +3,12 @@
 //! ```
 //! use std::path::Path;
 //!
-//! let text = "
+//! let text = r#"
 //! target: {command: [sort, "--parallel={threads}", /dev/null], reward: {exit: [0]}}
 //! arms: {grid: {threads: [1, 2, 4]}}
 //! limits: {of: wall, from: 10ms, to: 1s, points: 3, scale: log}
 //! budget: {rounds: 30}
-//! ";
+//! "#;
 //! let checked = captime::scenario::parse(text, Path::new("sort.yaml"), Path::new("."))?;
 //! assert_eq!(checked.scenario.space.len(), 3);
 //!

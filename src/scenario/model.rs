@@ -3,6 +3,7 @@
 mod target;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::template::{Filling, shell_word};
 use crate::policy::{PolicyKind, Problem};
@@ -71,6 +72,8 @@ impl Scenario {
             arms: self.space.len(),
             limits,
             price,
+            space: Some(Arc::new(self.space.clone())),
+            instances: self.target.instances().len(),
         }
     }
 

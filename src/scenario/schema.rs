@@ -292,7 +292,7 @@ fn policy() -> Value {
         ],
     );
     one_of(
-        "Who chooses; rcucb unless given. `run` uses the first of a list, `study` sets them against each other.",
+        "Who chooses; similar-ts unless given. `run` uses the first of a list, `study` sets them against each other.",
         vec![one.clone(), list("Several.", one)],
     )
 }

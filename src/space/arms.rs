@@ -114,6 +114,30 @@ impl Space {
         }
     }
 
+    /// One arm per row of codes, each the place of a value or [`ABSENT`]; names are empty or one per arm.
+    pub fn coded(
+        parameters: Vec<Parameter>,
+        count: usize,
+        codes: Vec<u32>,
+        names: Vec<Arc<str>>,
+    ) -> Result<Self, SpaceError> {
+        let width = parameters.len();
+        let is_code = |(place, code): (usize, &u32)| {
+            *code == ABSENT || (*code as usize) < parameters[place % width].values().len()
+        };
+        let fits = codes.len() == count * width
+            && codes.iter().enumerate().all(is_code)
+            && (names.is_empty() || names.len() == count);
+        if count == 0 || !fits {
+            return Err(SpaceError::Empty);
+        }
+        Ok(Self {
+            parameters,
+            arms: Arms::Table { count, codes },
+            names,
+        })
+    }
+
     /// Arms that are known by their number only, as those of synthetic problems.
     pub fn numbered(count: usize) -> Result<Self, SpaceError> {
         if count == 0 {

@@ -5,9 +5,9 @@ use crate::target::TargetError;
 /// Why a scenario cannot be studied.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StudyError {
-    /// Gains are known of targets in virtual time only.
+    /// What is really run needs a folder to go on from.
     #[error(
-        "the target is `{target}`, but a study needs known gains: a `synthetic` or `recorded` one"
+        "the target is `{target}`, whose pulls are really run: give the journals a folder with `--out`"
     )]
     NotVirtual {
         /// What the scenario calls it.
@@ -40,7 +40,7 @@ impl StudyError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotVirtual { .. } => Some(
-                "`captime record` measures every arm and writes a matrix that `recorded` replays"
+                "or measure every arm once: `captime record` writes a matrix that `recorded` replays in no time"
                     .into(),
             ),
             Self::Calibrated => Some("write them down, like `grid: [1s, 10s, 100s]`".into()),

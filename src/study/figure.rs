@@ -1,9 +1,9 @@
-//! Regret curves as SVG: mean lines, bands of one standard error, readable by everybody's eyes.
+//! Curves of regret, reward and gain as SVG: mean lines, bands of one standard error, readable by everybody's eyes.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-use super::result::Standing;
+use super::result::{Curve, Estimate, Standing};
 use super::table::grouped;
 
 /// Okabe and Ito's colours, told apart with any kind of colour blindness; yellow is left out since it fades on white.
@@ -24,11 +24,57 @@ const LEGEND_LINE: f64 = 20.0;
 /// Ticks aimed at on an axis.
 const TICKS: f64 = 6.0;
 
+/// What a figure shows, summed over rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sum {
+    /// What was lost against the best pair.
+    Regret,
+    /// What pulls that ended within their limits brought.
+    Reward,
+    /// Reward less cost, or less the penalty.
+    Gain,
+}
+
+impl Sum {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Regret, Self::Reward, Self::Gain];
+
+    /// As it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Regret => "regret",
+            Self::Reward => "reward",
+            Self::Gain => "gain",
+        }
+    }
+
+    /// Whether there is anything to draw.
+    pub fn is_known(self, standings: &[Standing]) -> bool {
+        standings.iter().any(|of| !self.curve(of).is_empty())
+    }
+
+    fn curve(self, of: &Standing) -> &Curve {
+        match self {
+            Self::Regret => &of.curve,
+            Self::Reward => &of.reward_curve,
+            Self::Gain => &of.gain_curve,
+        }
+    }
+
+    fn end(self, of: &Standing) -> Estimate {
+        match self {
+            Self::Regret => of.regret,
+            Self::Reward => of.reward,
+            Self::Gain => of.gain,
+        }
+    }
+}
+
 /// Draws the curves of policies on one problem and grid.
-pub fn figure(standings: &[Standing]) -> String {
+pub fn figure(standings: &[Standing], sum: Sum) -> String {
     let legend = 16.0 + LEGEND_LINE * standings.len() as f64;
     let height = HEIGHT + legend;
-    let (x, y) = axes(standings);
+    let (x, y) = axes(standings, sum);
     let mut svg = String::new();
     let title = standings.first().map_or_else(String::new, |first| {
         format!(
@@ -50,25 +96,21 @@ pub fn figure(standings: &[Standing]) -> String {
 "##
         ),
     );
-    draw_axes(&mut svg, &x, &y);
+    draw_axes(&mut svg, &x, &y, sum);
     for (place, standing) in standings.iter().enumerate() {
-        draw_curve(&mut svg, standing, place, &x, &y);
+        draw_curve(&mut svg, sum.curve(standing), place, &x, &y);
     }
     // The legend has the order in which the curves end, from the top.
     let mut ends: Vec<(usize, &Standing)> = standings.iter().enumerate().collect();
     ends.sort_by(|(_, a), (_, b)| {
-        b.regret
-            .mean
-            .partial_cmp(&a.regret.mean)
-            .unwrap_or(Ordering::Equal)
+        let end = |of: &Standing| sum.end(of).mean;
+        end(b).partial_cmp(&end(a)).unwrap_or(Ordering::Equal)
     });
     for (row, (place, standing)) in ends.into_iter().enumerate() {
         let (colour, dash) = style(place);
         let line = HEIGHT + 8.0 + LEGEND_LINE * row as f64;
-        let end = standing
-            .regret
-            .mean
-            .map_or_else(String::new, |mean| grouped(mean, 1));
+        let end = sum.end(standing).mean;
+        let end = end.map_or_else(String::new, |mean| grouped(mean, 1));
         push(
             &mut svg,
             format_args!(
@@ -127,8 +169,8 @@ impl Axis {
     }
 }
 
-fn axes(standings: &[Standing]) -> (Axis, Axis) {
-    let points = || standings.iter().flat_map(|standing| &standing.curve);
+fn axes(standings: &[Standing], sum: Sum) -> (Axis, Axis) {
+    let points = || standings.iter().flat_map(|of| sum.curve(of));
     let rounds = points().map(|point| point.0 as f64).fold(1.0, f64::max);
     let low = points()
         .map(|(_, mean, se)| mean - se.unwrap_or(0.0))
@@ -144,7 +186,7 @@ fn axes(standings: &[Standing]) -> (Axis, Axis) {
     )
 }
 
-fn draw_axes(svg: &mut String, x: &Axis, y: &Axis) {
+fn draw_axes(svg: &mut String, x: &Axis, y: &Axis, sum: Sum) {
     for (place, label) in y.ticks() {
         push(
             svg,
@@ -175,8 +217,9 @@ fn draw_axes(svg: &mut String, x: &Axis, y: &Axis) {
         format_args!(
             r##"<path d="M{LEFT} {TOP}V{floor}H{end}" stroke="#222" fill="none"/>
 <text x="{centre}" y="{below}" text-anchor="middle">round</text>
-<text transform="translate(18 {middle}) rotate(-90)" text-anchor="middle">cumulative regret, mean ± standard error</text>
+<text transform="translate(18 {middle}) rotate(-90)" text-anchor="middle">cumulative {name}, mean ± standard error</text>
 "##,
+            name = sum.name(),
             end = WIDTH - RIGHT,
             centre = f64::midpoint(LEFT, WIDTH - RIGHT),
             below = floor + 40.0,
@@ -184,7 +227,7 @@ fn draw_axes(svg: &mut String, x: &Axis, y: &Axis) {
     );
 }
 
-fn draw_curve(svg: &mut String, standing: &Standing, place: usize, x: &Axis, y: &Axis) {
+fn draw_curve(svg: &mut String, curve: &Curve, place: usize, x: &Axis, y: &Axis) {
     let (colour, dash) = style(place);
     let path = |values: &mut dyn Iterator<Item = (u64, f64)>| {
         values.fold(String::new(), |mut path, (round, value)| {
@@ -196,7 +239,6 @@ fn draw_curve(svg: &mut String, standing: &Standing, place: usize, x: &Axis, y: 
             path
         })
     };
-    let curve = &standing.curve;
     if curve.iter().any(|point| point.2.is_some()) {
         let upper = curve
             .iter()

@@ -1,6 +1,7 @@
 //! Policies against each other over repetitions: regret, share of censored rounds, and how good the answer is.
 //!
-//! Regret needs known gains, so a study plays targets in virtual time only. A [`Setting`] is one problem with its limits
+//! Regret needs known gains, which only targets in virtual time have; what is really run ([`RealPlan`]) is compared by reward and
+//! gain. A [`Setting`] is one problem with its limits
 //! and prices; every policy meets every setting `repetitions` times, and the same repetition of any policy meets the same
 //! random numbers. Repetitions run on all cores and are folded in their order, so that the number of threads changes nothing.
 //!
@@ -27,6 +28,7 @@ pub mod exam;
 mod figure;
 mod play;
 mod progress;
+mod real;
 mod result;
 mod setting;
 mod source;
@@ -35,9 +37,10 @@ mod table;
 mod workers;
 
 pub use error::StudyError;
-pub use figure::figure;
+pub use figure::{Sum, figure};
 pub use progress::Progress;
-pub use result::{Estimate, Spread, Standing};
+pub use real::{Ground, Halt, RealError, RealPlan, file_name};
+pub use result::{Curve, Estimate, Spread, Standing};
 pub use setting::{Best, Setting};
 pub use table::{curves_csv, summary_csv, text};
 pub use workers::{Plan, play_all};

@@ -4,16 +4,20 @@ use rand::Rng;
 
 use super::setting::{Regrets, Setting};
 use crate::policy::PolicyKind;
-use crate::round::{Purpose, Round, randomness};
+use crate::round::{Observation, Price, Purpose, Round, Seen, randomness};
 
 /// How often somebody is told how far a repetition is.
 const ROUNDS_PER_NEWS: u64 = 1 << 14;
 
-/// What one repetition brought.
-#[derive(Debug, Clone, PartialEq)]
+/// What one repetition brought. Sums are cumulative, at the checkpoints.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Played {
-    /// Cumulative regret at the checkpoints.
+    /// Of regrets; empty where gains are not known.
     pub(super) regret: Vec<f64>,
+    /// Of rewards.
+    pub(super) reward: Vec<f64>,
+    /// Of gains, as they were seen.
+    pub(super) gain: Vec<f64>,
     /// Share of rounds without a reward.
     pub(super) censored: f64,
     /// Regret of the pair recommended at the end, if any was.
@@ -36,8 +40,9 @@ pub(super) fn play(
     let target = setting.target.as_ref();
     let mut policy = policy.build(&setting.problem);
     let mut regrets = Regrets::new(setting);
+    let mut course = Course::new(checkpoints);
     let mut curve = Vec::with_capacity(checkpoints.len());
-    let (mut regret, mut censored, mut told) = (0.0, 0_u64, 0);
+    let (mut regret, mut told) = (0.0, 0);
     let rounds = checkpoints.last().copied().unwrap_or(0);
     for number in 1..=rounds {
         let round = Round(number);
@@ -47,7 +52,7 @@ pub(super) fn play(
         let seen = target.run(seed, round, pull).observation;
         policy.observe(round, seen, &mut randomness(seed, round, Purpose::Observe));
         regret += regrets.of(pull);
-        censored += u64::from(seen.is_censored());
+        course.add(&seen, &setting.problem.price);
         if checkpoints[curve.len()] == number {
             curve.push(regret);
         }
@@ -59,7 +64,57 @@ pub(super) fn play(
     news(rounds - told);
     Played {
         regret: curve,
-        censored: censored as f64 / rounds.max(1) as f64,
         simple_regret: policy.recommend().map(|answer| regrets.of(answer.pull)),
+        ..course.played()
+    }
+}
+
+/// What can be seen of a repetition, round by round.
+#[derive(Debug, Clone)]
+pub(super) struct Course<'a> {
+    checkpoints: &'a [u64],
+    rounds: u64,
+    censored: u64,
+    reward: f64,
+    gain: f64,
+    rewards: Vec<f64>,
+    gains: Vec<f64>,
+}
+
+impl<'a> Course<'a> {
+    pub(super) fn new(checkpoints: &'a [u64]) -> Self {
+        Self {
+            checkpoints,
+            rounds: 0,
+            censored: 0,
+            reward: 0.0,
+            gain: 0.0,
+            rewards: Vec::with_capacity(checkpoints.len()),
+            gains: Vec::with_capacity(checkpoints.len()),
+        }
+    }
+
+    /// One more round.
+    pub(super) fn add(&mut self, seen: &Observation, price: &Price) {
+        self.rounds += 1;
+        match seen.seen() {
+            Seen::Rewarded { reward, .. } => self.reward += reward,
+            Seen::Censored { .. } | Seen::Failed => self.censored += 1,
+        }
+        self.gain += seen.gain(price);
+        if self.checkpoints.get(self.rewards.len()) == Some(&self.rounds) {
+            self.rewards.push(self.reward);
+            self.gains.push(self.gain);
+        }
+    }
+
+    /// What it has come to.
+    pub(super) fn played(self) -> Played {
+        Played {
+            reward: self.rewards,
+            gain: self.gains,
+            censored: self.censored as f64 / self.rounds.max(1) as f64,
+            ..Played::default()
+        }
     }
 }

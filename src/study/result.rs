@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 
 use super::curve::checkpoints;
 use super::play::Played;
-use super::setting::{Best, Setting};
+use super::setting::Best;
 use super::source::OWN_GRID;
 use super::statistics::Running;
-use crate::policy::PolicyKind;
+use crate::policy::{PolicyKind, Problem};
 
 /// A mean with its standard error; unknown (null) where there is nothing to reckon it from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -27,6 +27,9 @@ pub struct Spread {
     /// Standard deviation over repetitions.
     pub sd: Option<f64>,
 }
+
+/// A sum on the way: round, mean over repetitions, standard error.
+pub type Curve = Vec<(u64, f64, Option<f64>)>;
 
 /// How one policy did on one setting.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -47,16 +50,24 @@ pub struct Standing {
     pub rounds: u64,
     /// Repetitions.
     pub repetitions: u64,
-    /// The pair to find.
-    pub best: Best,
-    /// Cumulative regret after the last round.
+    /// The pair to find; unknown where pulls were really run.
+    pub best: Option<Best>,
+    /// Cumulative regret after the last round; unknown with the best pair.
     pub regret: Estimate,
+    /// Cumulative reward after the last round.
+    pub reward: Estimate,
+    /// Cumulative gain after the last round, as it was seen.
+    pub gain: Estimate,
     /// Share of rounds without a reward.
     pub censored: Spread,
     /// Regret of the pair recommended at the end; unknown if a repetition ended without a recommendation.
     pub simple_regret: Estimate,
-    /// Cumulative regret on the way: round, mean, standard error.
-    pub curve: Vec<(u64, f64, Option<f64>)>,
+    /// Cumulative regret on the way; empty where it is unknown.
+    pub curve: Curve,
+    /// Cumulative reward on the way.
+    pub reward_curve: Curve,
+    /// Cumulative gain on the way.
+    pub gain_curve: Curve,
     /// The policy with the options that differ from its defaults: `rcucb:alpha=0.25`.
     #[serde(skip)]
     pub label: String,
@@ -73,19 +84,36 @@ impl Standing {
     }
 }
 
+/// What policies were set against each other on.
+pub(super) struct Posed<'a> {
+    pub(super) name: &'a str,
+    pub(super) grid: &'a str,
+    pub(super) problem: &'a Problem,
+    pub(super) best: Option<Best>,
+}
+
 /// A standing in the making: repetitions are added one by one, in order.
 pub(super) struct Tally {
     checkpoints: Vec<u64>,
     regret: Vec<Running>,
+    reward: Vec<Running>,
+    gain: Vec<Running>,
     censored: Running,
     simple_regret: Running,
 }
 
 impl Tally {
     pub(super) fn new(rounds: u64) -> Self {
-        let checkpoints = checkpoints(rounds);
+        Self::over(checkpoints(rounds))
+    }
+
+    /// With points at these rounds.
+    pub(super) fn over(checkpoints: Vec<u64>) -> Self {
+        let none = || vec![Running::default(); checkpoints.len()];
         Self {
-            regret: vec![Running::default(); checkpoints.len()],
+            regret: none(),
+            reward: none(),
+            gain: none(),
             checkpoints,
             censored: Running::default(),
             simple_regret: Running::default(),
@@ -93,8 +121,14 @@ impl Tally {
     }
 
     pub(super) fn add(&mut self, played: &Played) {
-        for (running, regret) in self.regret.iter_mut().zip(&played.regret) {
-            running.add(*regret);
+        for (sums, values) in [
+            (&mut self.regret, &played.regret),
+            (&mut self.reward, &played.reward),
+            (&mut self.gain, &played.gain),
+        ] {
+            for (running, value) in sums.iter_mut().zip(values) {
+                running.add(*value);
+            }
         }
         self.censored.add(played.censored);
         if let Some(regret) = played.simple_regret {
@@ -102,41 +136,45 @@ impl Tally {
         }
     }
 
-    pub(super) fn standing(&self, setting: &Setting, policy: &PolicyKind) -> Standing {
-        let known = |running: &Running| Estimate {
-            mean: Some(running.mean()),
-            se: running.error(),
-        };
+    pub(super) fn standing(&self, posed: &Posed<'_>, policy: &PolicyKind) -> Standing {
         let repetitions = self.censored.count();
+        // Known only if every repetition has it.
+        let known = |running: &Running| {
+            let is_known = running.count() == repetitions && repetitions > 0;
+            Estimate {
+                mean: is_known.then(|| running.mean()),
+                se: running.error().filter(|_| is_known),
+            }
+        };
+        let last = |sums: &[Running]| known(&sums.last().copied().unwrap_or_default());
+        let curve = |sums: &[Running]| {
+            let points = self.checkpoints.iter().zip(sums);
+            points
+                .filter(|(_, running)| running.count() == repetitions)
+                .map(|(round, running)| (*round, running.mean(), running.error()))
+                .collect()
+        };
         Standing {
-            problem: setting.name.clone(),
-            grid: setting.grid.clone(),
+            problem: posed.name.to_owned(),
+            grid: posed.grid.to_owned(),
             policy: policy.name(),
             parameters: policy.parameters(),
-            arms: setting.problem.arms,
-            limits: setting.problem.limits.len(),
+            arms: posed.problem.arms,
+            limits: posed.problem.limits.len(),
             rounds: self.checkpoints.last().copied().unwrap_or(0),
             repetitions,
-            best: setting.best,
-            regret: known(&self.regret.last().copied().unwrap_or_default()),
+            best: posed.best,
+            regret: last(&self.regret),
+            reward: last(&self.reward),
+            gain: last(&self.gain),
             censored: Spread {
                 mean: self.censored.mean(),
                 sd: self.censored.deviation(),
             },
-            simple_regret: if self.simple_regret.count() == repetitions {
-                known(&self.simple_regret)
-            } else {
-                Estimate {
-                    mean: None,
-                    se: None,
-                }
-            },
-            curve: self
-                .checkpoints
-                .iter()
-                .zip(&self.regret)
-                .map(|(round, running)| (*round, running.mean(), running.error()))
-                .collect(),
+            simple_regret: known(&self.simple_regret),
+            curve: curve(&self.regret),
+            reward_curve: curve(&self.reward),
+            gain_curve: curve(&self.gain),
             label: label(policy),
         }
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use super::result::Posed;
 use crate::policy::Problem;
 use crate::round::{ArmId, Limit, Pull};
 use crate::target::VirtualTarget;
@@ -74,6 +75,15 @@ impl Setting {
             target,
             gains,
             best,
+        }
+    }
+
+    pub(super) fn posed(&self) -> Posed<'_> {
+        Posed {
+            name: &self.name,
+            grid: &self.grid,
+            problem: &self.problem,
+            best: Some(self.best),
         }
     }
 }

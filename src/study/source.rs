@@ -2,6 +2,8 @@
 
 use super::error::StudyError;
 use super::setting::Setting;
+use crate::journal::{Learned, OutcomeRecord};
+use crate::orchestrator::{Next, Plan, State};
 use crate::policy::Problem;
 use crate::round::LimitGrid;
 use crate::scenario::{LimitSource, Scenario, Target};
@@ -29,6 +31,8 @@ impl Setting {
             arms: target.arms(),
             limits: grid.limits(problem),
             price: Synthetic::price(),
+            space: None,
+            instances: 0,
         };
         Self::new(
             problem.to_string(),
@@ -38,28 +42,23 @@ impl Setting {
         )
     }
 
-    /// The problem a scenario poses, under its name. Instances kept back for the test are not met.
+    /// The problem a scenario poses, under its name. Instances kept back for the test are not met; limits that are to be
+    /// calibrated are found first, in virtual time, and policies are told nothing but the limits.
     pub fn of_scenario(scenario: &Scenario) -> Result<Self, StudyError> {
-        let limits = limits_of(scenario)?;
-        let (grid, target): (&str, Box<dyn VirtualTarget>) = match &scenario.target {
-            Target::Synthetic(spec) => {
-                let is_its_own = limits == spec.grid.limits(spec.problem);
-                let grid = if is_its_own {
-                    spec.grid.name()
-                } else {
-                    OWN_GRID
-                };
-                (grid, Box::new(Synthetic::new(spec.problem)))
-            }
+        let (own, target): (Option<LimitGrid>, Box<dyn VirtualTarget>) = match &scenario.target {
+            Target::Synthetic(spec) => (
+                Some(spec.grid.limits(spec.problem)),
+                Box::new(Synthetic::new(spec.problem)),
+            ),
             Target::Recorded(recorded) => {
                 let all = Recorded::open(&recorded.spec)?;
-                all.check_limits(&limits)?;
                 let is_for_training = |name: &str| !recorded.test.iter().any(|kept| kept == name);
                 let training = all.with_instances_where(is_for_training);
-                (
-                    OWN_GRID,
-                    Box::new(training.ok_or(StudyError::NothingToTrainOn)?),
-                )
+                let training = training.ok_or(StudyError::NothingToTrainOn)?;
+                if !matches!(scenario.limits.from, LimitSource::Calibrate(_)) {
+                    training.check_limits(&limits_of(scenario)?)?;
+                }
+                (None, Box::new(training))
             }
             other => {
                 return Err(StudyError::NotVirtual {
@@ -67,7 +66,15 @@ impl Setting {
                 });
             }
         };
-        let problem = scenario.problem(limits);
+        let limits = match &scenario.limits.from {
+            LimitSource::Calibrate(_) => calibrated(scenario, target.as_ref()),
+            LimitSource::Grid(_) | LimitSource::Max(_) => limits_of(scenario)?,
+        };
+        let grid = match (&scenario.target, own) {
+            (Target::Synthetic(spec), Some(own)) if own == limits => spec.grid.name(),
+            _ => OWN_GRID,
+        };
+        let problem = scenario.problem(limits).with_instances(target.instances());
         Ok(Self::new(
             scenario.name.clone(),
             grid.to_owned(),
@@ -75,4 +82,28 @@ impl Setting {
             target,
         ))
     }
+}
+
+/// The limits that `captime run` would find on this target.
+fn calibrated(scenario: &Scenario, target: &dyn VirtualTarget) -> LimitGrid {
+    let mut state = State::new(Plan::of(scenario, target.instances()));
+    while let (Some(_), Next::Pull(pull)) = (state.calibration(), state.choose()) {
+        state.launched(&pull);
+        let observation = target
+            .run(scenario.seed, pull.round, pull.pull())
+            .observation;
+        let outcome = OutcomeRecord {
+            outcome: pull.round.0,
+            ..OutcomeRecord::default()
+        };
+        let found = state.learned(&Learned {
+            pull,
+            observation,
+            outcome,
+        });
+        if found.is_some() {
+            break;
+        }
+    }
+    state.limits()
 }

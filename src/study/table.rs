@@ -2,12 +2,14 @@
 
 use std::io::{self, Write};
 
-use super::result::{Estimate, Standing};
+use super::result::{Curve, Estimate, Standing};
+use super::setting::Best;
 
 /// Widest bar, in characters.
 const BAR: usize = 16;
 
-/// Writes a table per problem and grid, the policy with the least regret first.
+/// Writes a table per problem and grid, the policy with the least regret first; where that is unknown, the one with the
+/// largest gain.
 pub fn text(standings: &[Standing], to: &mut dyn Write) -> io::Result<()> {
     for group in by_setting(standings) {
         setting_text(group, to)?;
@@ -40,58 +42,94 @@ fn setting_text(group: &[Standing], to: &mut dyn Write) -> io::Result<()> {
         counted(first.rounds, "round"),
         counted(first.repetitions, "repetition"),
     )?;
-    writeln!(
-        to,
-        "best pair: arm {} up to {}, gain {:.4}, censored {:.2} %\n",
-        first.best.arm,
-        rounded(first.best.limit.get()),
-        first.best.gain,
-        100.0 * first.best.censored,
-    )?;
+    let is_known = first.best.is_some();
+    if let Some(best) = first.best {
+        writeln!(
+            to,
+            "best pair: arm {} up to {}, gain {:.4}, censored {:.2} %",
+            best.arm,
+            rounded(best.limit.get()),
+            best.gain,
+            100.0 * best.censored,
+        )?;
+    }
+    writeln!(to)?;
     let mut ranked: Vec<&Standing> = group.iter().collect();
-    ranked.sort_by(|a, b| regret(a).total_cmp(&regret(b)));
-    let worst = ranked
-        .iter()
-        .map(|standing| regret(standing))
-        .fold(0.0, f64::max);
-    let rows: Vec<[String; 5]> = ranked
-        .iter()
-        .map(|standing| {
-            [
-                standing.label.clone(),
-                bar(regret(standing), worst),
-                estimate(standing.regret, decimals(standing.regret)),
-                with_error(
-                    &format!("{:.2}", 100.0 * standing.censored.mean),
-                    standing.censored.sd.map(|sd| format!("{:.2}", 100.0 * sd)),
-                ) + " %",
-                estimate(standing.simple_regret, 5),
-            ]
-        })
-        .collect();
-    let heads = ["policy", "", "regret", "censored", "simple regret"];
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([heads[column].len()]).max().unwrap_or(0)
+    // Ascending: regret, or the gain that is missing.
+    let loss = |of: &Standing| match (of.regret.mean, of.gain.mean) {
+        (Some(regret), _) => regret,
+        (None, Some(gain)) => -gain,
+        (None, None) => f64::NAN,
     };
-    let widths: [usize; 5] = std::array::from_fn(width);
-    let mut line = |cells: [&str; 5]| {
-        let [policy, bar, regret, censored, simple] = cells;
-        let text = format!(
-            "  {policy:<0$}  {regret:>2$}  {bar:<1$}  {censored:>3$}  {simple:>4$}",
-            widths[0], widths[1], widths[2], widths[3], widths[4]
-        );
-        writeln!(to, "{}", text.trim_end())
-    };
-    line(heads)?;
-    for row in &rows {
-        line(std::array::from_fn(|column| row[column].as_str()))?;
+    ranked.sort_by(|a, b| loss(a).total_cmp(&loss(b)));
+    let worst = ranked.iter().map(|of| loss(of)).fold(0.0, f64::max);
+    let own = |sum: Estimate| estimate(sum, decimals(sum));
+    let mut columns = vec![Column::new("policy", Side::Left, &ranked, |of| {
+        of.label.clone()
+    })];
+    if is_known {
+        columns.push(Column::new("regret", Side::Right, &ranked, |of| {
+            own(of.regret)
+        }));
+        columns.push(Column::new("", Side::Left, &ranked, |of| {
+            bar(loss(of), worst)
+        }));
+    }
+    columns.push(Column::new("reward", Side::Right, &ranked, |of| {
+        own(of.reward)
+    }));
+    columns.push(Column::new("gain", Side::Right, &ranked, |of| own(of.gain)));
+    columns.push(Column::new("censored", Side::Right, &ranked, |of| {
+        let sd = of.censored.sd.map(|sd| format!("{:.2}", 100.0 * sd));
+        with_error(&format!("{:.2}", 100.0 * of.censored.mean), sd) + " %"
+    }));
+    if is_known {
+        columns.push(Column::new("simple regret", Side::Right, &ranked, |of| {
+            estimate(of.simple_regret, 5)
+        }));
+    }
+    for line in 0..=ranked.len() {
+        let cells = columns.iter().map(|column| column.padded(line));
+        let text = cells.collect::<Vec<_>>().join("  ");
+        writeln!(to, "  {}", text.trim_end())?;
     }
     Ok(())
 }
 
-fn regret(standing: &Standing) -> f64 {
-    standing.regret.mean.unwrap_or(f64::NAN)
+/// On which side the cells of a column end alike.
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    Left,
+    Right,
+}
+
+/// A column with its head.
+struct Column {
+    cells: Vec<String>,
+    side: Side,
+    width: usize,
+}
+
+impl Column {
+    fn new(head: &str, side: Side, of: &[&Standing], cell: impl Fn(&Standing) -> String) -> Self {
+        let cells: Vec<String> = std::iter::once(head.to_owned())
+            .chain(of.iter().map(|standing| cell(standing)))
+            .collect();
+        let width = cells.iter().map(|cell| cell.chars().count()).max();
+        Self {
+            width: width.unwrap_or(0),
+            cells,
+            side,
+        }
+    }
+
+    fn padded(&self, line: usize) -> String {
+        let (cell, width) = (&self.cells[line], self.width);
+        match self.side {
+            Side::Left => format!("{cell:<width$}"),
+            Side::Right => format!("{cell:>width$}"),
+        }
+    }
 }
 
 /// A bar as long as the value's part of the largest, to an eighth of a character.
@@ -179,8 +217,14 @@ pub fn summary_csv(standings: &[Standing], to: impl Write) -> io::Result<()> {
         "censored_sd",
         "simple_regret_mean",
         "simple_regret_se",
+        "reward_mean",
+        "reward_se",
+        "gain_mean",
+        "gain_se",
     ])?;
     for standing in standings {
+        let best =
+            |of: &dyn Fn(&Best) -> String| standing.best.as_ref().map(of).unwrap_or_default();
         csv.write_record([
             standing.problem.clone(),
             standing.grid.clone(),
@@ -190,22 +234,26 @@ pub fn summary_csv(standings: &[Standing], to: impl Write) -> io::Result<()> {
             standing.limits.to_string(),
             standing.rounds.to_string(),
             standing.repetitions.to_string(),
-            standing.best.arm.to_string(),
-            standing.best.limit.to_string(),
-            standing.best.gain.to_string(),
-            standing.best.censored.to_string(),
+            best(&|best| best.arm.to_string()),
+            best(&|best| best.limit.to_string()),
+            best(&|best| best.gain.to_string()),
+            best(&|best| best.censored.to_string()),
             or_empty(standing.regret.mean),
             or_empty(standing.regret.se),
             standing.censored.mean.to_string(),
             or_empty(standing.censored.sd),
             or_empty(standing.simple_regret.mean),
             or_empty(standing.simple_regret.se),
+            or_empty(standing.reward.mean),
+            or_empty(standing.reward.se),
+            or_empty(standing.gain.mean),
+            or_empty(standing.gain.se),
         ])?;
     }
     csv.flush()
 }
 
-/// Writes one row per point of every curve.
+/// Writes one row per point of every curve; what is unknown is empty.
 pub fn curves_csv(standings: &[Standing], to: impl Write) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(to);
     csv.write_record([
@@ -216,19 +264,33 @@ pub fn curves_csv(standings: &[Standing], to: impl Write) -> io::Result<()> {
         "round",
         "regret_mean",
         "regret_se",
+        "reward_mean",
+        "reward_se",
+        "gain_mean",
+        "gain_se",
     ])?;
     for standing in standings {
         let parameters = parameters(standing);
-        for (round, mean, se) in &standing.curve {
-            csv.write_record([
-                standing.problem.as_str(),
-                &standing.grid,
-                standing.policy,
-                &parameters,
-                &round.to_string(),
-                &mean.to_string(),
-                &or_empty(*se),
-            ])?;
+        // All of them have the same rounds, but the regret of real runs is unknown.
+        for (place, (round, ..)) in standing.gain_curve.iter().enumerate() {
+            let point = |curve: &Curve| match curve.get(place) {
+                Some((_, mean, se)) => [mean.to_string(), or_empty(*se)],
+                None => [String::new(), String::new()],
+            };
+            let sums = [
+                &standing.curve,
+                &standing.reward_curve,
+                &standing.gain_curve,
+            ];
+            let mut row = vec![
+                standing.problem.clone(),
+                standing.grid.clone(),
+                standing.policy.to_owned(),
+                parameters.clone(),
+                round.to_string(),
+            ];
+            row.extend(sums.into_iter().flat_map(point));
+            csv.write_record(row)?;
         }
     }
     csv.flush()

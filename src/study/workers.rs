@@ -69,7 +69,7 @@ pub fn play_all(plan: &Plan, progress: &Progress) -> Vec<Standing> {
             tally.add(&played);
             if (job + 1) % plan.repetitions == 0 {
                 let (setting, policy) = plan.meeting(standings.len());
-                standings.push(tally.standing(setting, policy));
+                standings.push(tally.standing(&setting.posed(), policy));
                 tally = Tally::new(plan.rounds);
             }
         },

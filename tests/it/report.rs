@@ -1,6 +1,7 @@
 //! `captime report` and the page it makes.
 
 pub mod browser;
+mod names;
 pub mod simulated;
 
 use std::fs;
@@ -440,11 +441,14 @@ fn a_study_has_a_page_with_the_same_charts() {
     browser.draw_all();
     browser.assert_quiet();
     let count = browser.evaluate("document.querySelectorAll('figure.chart.drawn').length");
-    assert_eq!(count, 8);
+    assert_eq!(count, 12, "six of each problem");
     let marks = browser.evaluate(
         "document.querySelectorAll('figure.chart.wide .plot g[aria-label=line] path').length",
     );
-    assert_eq!(marks, 6, "three policies on two problems");
+    assert_eq!(
+        marks, 18,
+        "regret, reward and gain of three policies on two problems"
+    );
     browser.screenshot(&pictures().join("study.png"));
 }
 

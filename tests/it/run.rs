@@ -76,6 +76,10 @@ fn what_a_run_leaves_can_be_read_in_many_ways() {
         "{first}"
     );
     assert!(first.contains("the opening"), "{first}");
+    assert!(
+        first.contains("no index yet") && !first.contains("NaN") && !first.contains("infinite"),
+        "{first}"
+    );
     let last = read(&["explain", "try"]);
     assert!(
         last.contains("largest index") && last.contains("runner-up: arm"),

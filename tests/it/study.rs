@@ -1,5 +1,6 @@
 //! `captime study`.
 
+mod real;
 mod scenarios;
 
 use std::fs;
@@ -75,6 +76,10 @@ fn json_has_exactly_the_documented_shape() {
             "censored",
             "simple_regret",
             "curve",
+            "reward",
+            "gain",
+            "reward_curve",
+            "gain_curve",
         ];
         expected.sort_unstable();
         assert_eq!(keys, expected, "a serde_json map lists its keys in order");
@@ -94,20 +99,25 @@ fn json_has_exactly_the_documented_shape() {
             "/censored/sd",
             "/simple_regret/mean",
             "/simple_regret/se",
+            "/reward/mean",
+            "/gain/se",
         ] {
             assert!(
                 entry.pointer(path).is_some_and(Value::is_f64),
                 "{path}: {entry}"
             );
         }
-        let curve = entry["curve"].as_array().unwrap();
-        assert!((100..=201).contains(&curve.len()));
-        assert_eq!(curve[0][0], 1);
-        let last = &curve[curve.len() - 1];
-        assert_eq!(
-            last,
-            &json!([300, entry["regret"]["mean"], entry["regret"]["se"]])
-        );
+        for (curve, sum) in [
+            ("curve", "regret"),
+            ("reward_curve", "reward"),
+            ("gain_curve", "gain"),
+        ] {
+            let curve = entry[curve].as_array().unwrap();
+            assert!((100..=201).contains(&curve.len()));
+            assert_eq!(curve[0][0], 1);
+            let last = &curve[curve.len() - 1];
+            assert_eq!(last, &json!([300, entry[sum]["mean"], entry[sum]["se"]]));
+        }
     }
     assert_eq!(met[0], ["indep", "recovered", "rcucb"]);
     assert_eq!(met[3], ["indep", "m1", "uniform"]);
@@ -206,7 +216,7 @@ fn csv_is_read_by_a_csv_reader() {
         "csv",
     ]));
     let mut reader = csv::Reader::from_reader(text.as_bytes());
-    assert_eq!(reader.headers().unwrap().len(), 18);
+    assert_eq!(reader.headers().unwrap().len(), 22);
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     assert_eq!(rows.len(), 2);
     assert_eq!(&rows[1][0], "poscorr");

@@ -6,11 +6,12 @@ const LIMITS: [f64; 4] = [0.5, 1.0, 1.5, 3.0];
 const ARMS: usize = 3;
 
 fn problem() -> Problem {
-    Problem {
-        arms: ARMS,
-        limits: LimitGrid::new(LIMITS).unwrap(),
-        price: Price::new("x / 10", "x / 10 if x <= 0.5 else 10 * x", 3.0).unwrap(),
-    }
+    Problem::new(
+        ARMS,
+        LimitGrid::new(LIMITS).unwrap(),
+        Price::new("x / 10", "x / 10 if x <= 0.5 else 10 * x", 3.0).unwrap(),
+    )
+    .unwrap()
 }
 
 /// Everything that can come back from a pull, on and off the grid, early and late.

@@ -4,11 +4,12 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 fn problem(arms: usize, penalty: &str) -> Problem {
-    Problem {
+    Problem::new(
         arms,
-        limits: LimitGrid::new([1.0]).unwrap(),
-        price: Price::new("x / 10", penalty, 1.0).unwrap(),
-    }
+        LimitGrid::new([1.0]).unwrap(),
+        Price::new("x / 10", penalty, 1.0).unwrap(),
+    )
+    .unwrap()
 }
 
 fn parameters(spec: &[(&str, f64)]) -> Parameters {
@@ -97,11 +98,12 @@ fn a_new_point_knows_the_whole_history() {
 
 #[test]
 fn limits_scale_with_the_largest_one() {
-    let hours = Problem {
-        arms: 1,
-        limits: LimitGrid::new([7200.0]).unwrap(),
-        price: Price::new("x", "x", 7200.0).unwrap(),
-    };
+    let hours = Problem::new(
+        1,
+        LimitGrid::new([7200.0]).unwrap(),
+        Price::new("x", "x", 7200.0).unwrap(),
+    )
+    .unwrap();
     let mut policy = new(&parameters(&[("horizon", 100.0)]), &hours);
     play_until(&mut policy, 7200.0, 2);
     assert_eq!(values(&policy), [3600.0, 7200.0]);

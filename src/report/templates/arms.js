@@ -73,15 +73,15 @@ function roundsTable(data, places, label, isOfOneArm) {
   const columns = [
     {title: "round", width: "5rem", n: true, value: (row) => rounds.round[row], text: (row) => whole(rounds.round[row])},
     !isOfOneArm && {title: "arm", width: "7rem", value: (row) => rounds.arm[row], text: (row) => armLink(rounds.arm[row], armName(data, rounds.arm[row]))},
-    {title: "limit", width: "6rem", n: true, value: (row) => rounds.limits[rounds.limit[row]], text: (row) => amount(resource, rounds.limits[rounds.limit[row]])},
-    {title: "outcome", width: "7rem", value: (row) => rounds.kind[row], text: (row) => KINDS[rounds.kind[row]], look: (row) => `k${rounds.kind[row]}`},
+    {title: "limit", width: "5.5rem", n: true, value: (row) => rounds.limits[rounds.limit[row]], text: (row) => amount(resource, rounds.limits[rounds.limit[row]])},
+    {title: "outcome", width: "5.5rem", value: (row) => rounds.kind[row], text: (row) => KINDS[rounds.kind[row]], look: (row) => `k${rounds.kind[row]}`},
     {title: "reward", width: "5rem", n: true, value: (row) => rounds.reward[row], text: (row) => number(rounds.reward[row], 3)},
-    {title: "used", width: "6rem", n: true, value: (row) => rounds.used[row], text: (row) => amount(resource, rounds.used[row])},
+    {title: "used", width: "5.5rem", n: true, value: (row) => rounds.used[row], text: (row) => amount(resource, rounds.used[row])},
     {title: "gain", width: "5.5rem", n: true, value: (row) => rounds.gain[row], text: (row) => number(rounds.gain[row], 3)},
   ].filter(Boolean);
-  if (rounds.at.length) columns.push({title: "at", width: "6.5rem", n: true, value: (row) => rounds.at[row], text: (row) => seconds(rounds.at[row])});
-  if (rounds.instance.length) columns.push({title: "instance", width: "12rem", value: (row) => rounds.instance[row], text: (row) => instanceName(data, rounds.instance[row])});
-  columns.push({title: "why", width: "11rem", value: (row) => (failure.has(row) ? data.failures[failure.get(row)].reason : ""), text: (row) => whyCell(data, row, failure)});
+  if (rounds.at.length) columns.push({title: "at", width: "5.5rem", n: true, value: (row) => rounds.at[row], text: (row) => seconds(rounds.at[row])});
+  if (rounds.instance.length) columns.push({title: "instance", width: "minmax(6rem, 11rem)", value: (row) => rounds.instance[row], text: (row) => instanceName(data, rounds.instance[row])});
+  columns.push({title: "why", width: "minmax(7.5rem, 1fr)", value: (row) => (failure.has(row) ? data.failures[failure.get(row)].reason : ""), text: (row) => whyCell(data, row, failure)});
   return grid({rows: places, columns, sort: [0, true], label});
 }
 
@@ -128,17 +128,16 @@ function openArm(data, arm) {
   if (facts.length) content.push(h("dl", {class: "config"}, facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])));
   content.push(h("p", {class: "numbers"}, [["pulls", whole(arms.pulls[row])], ["censored", whole(arms.censored[row])], ["failed", whole(arms.failed[row])], ["used", amount(resource, arms.used[row])], ["best limit", amount(resource, arms.limit[row])], ["gain", number(arms.gain[row], 3)]].map(([name, value]) => h("span", {}, `${name} `, h("b", {}, value)))));
   if (curves) {
-    const largest = Math.max(0, ...curves.survival.map((point) => point[0]), ...curves.gain.map((point) => point[0]));
-    const {unit, factor} = resourceUnit(resource, largest);
+    const {axis, at} = limitAxis(resource, curves.gain.map((point) => point[0]), curves.survival.map((point) => point[0]));
     const charts = [chart({
       id: "arm-survival", title: "Share of its pulls still running", legend: (colours) => [{label: "Kaplan-Meier, 95 % band", colour: colours.series[0]}, {label: "cut off or failed", colour: colours.series[0], symbol: "plus"}],
       draw: ({colours}) => ({
-        height: 240, x: {label: `consumption (${unit})`, domain: [0, largest * factor || 1]}, y: {label: "share still running", domain: [0, 1], tickFormat: "%"},
+        height: 240, x: axis("consumption"), y: {label: "share still running", domain: [0, 1], tickFormat: "%"},
         marks: [
-          Plot.areaY(curves.survival, {x: (point) => point[0] * factor, y1: "2", y2: "3", curve: "step-after", fill: colours.series[0], fillOpacity: 0.16}),
-          Plot.line(curves.survival, {x: (point) => point[0] * factor, y: "1", curve: "step-after", stroke: colours.series[0], strokeWidth: 2}),
-          Plot.dot(curves.marks, {x: (point) => point[0] * factor, y: "1", symbol: "plus", stroke: colours.series[0], r: 3}),
-          Plot.tip(curves.survival, Plot.pointerX({x: (point) => point[0] * factor, y: "1", title: (point) => `${percent(point[1])} at ${amount(resource, point[0])}`})),
+          Plot.areaY(curves.survival, {x: (point) => at(point[0]), y1: "2", y2: "3", curve: "step-after", fill: colours.series[0], fillOpacity: 0.16}),
+          Plot.line(curves.survival, {x: (point) => at(point[0]), y: "1", curve: "step-after", stroke: colours.series[0], strokeWidth: 2}),
+          Plot.dot(curves.marks, {x: (point) => at(point[0]), y: "1", symbol: "plus", stroke: colours.series[0], r: 3}),
+          Plot.tip(curves.survival, Plot.pointerX({x: (point) => at(point[0]), y: "1", title: (point) => `${percent(point[1])} at ${amount(resource, point[0])}`})),
         ],
       }),
     })];
@@ -146,12 +145,12 @@ function openArm(data, arm) {
       charts.push(chart({
         id: "arm-gain", title: "Its gain by limit", legend: (colours) => [{label: "gain, 95 % band", colour: colours.series[0]}],
         draw: ({colours}) => ({
-          height: 240, x: {label: `limit (${unit})`, domain: [0, largest * factor]}, y: {label: "gain"},
+          height: 240, x: axis("limit"), y: {label: "gain"},
           marks: [
-            Plot.areaY(curves.gain, {x: (point) => point[0] * factor, y1: "2", y2: "3", fill: colours.series[0], fillOpacity: 0.16}),
-            Plot.line(curves.gain, {x: (point) => point[0] * factor, y: "1", stroke: colours.series[0], strokeWidth: 2}),
-            Plot.dot(curves.gain, {x: (point) => point[0] * factor, y: "1", fill: colours.series[0], r: 3}),
-            Plot.tip(curves.gain, Plot.pointerX({x: (point) => point[0] * factor, y: "1", title: (point) => `limit ${amount(resource, point[0])}\ngain ${number(point[1], 3)} (${number(point[2], 3)} to ${number(point[3], 3)})\n${whole(point[4])} pulls`})),
+            Plot.areaY(curves.gain, {x: (point) => at(point[0]), y1: "2", y2: "3", fill: colours.series[0], fillOpacity: 0.16}),
+            Plot.line(curves.gain, {x: (point) => at(point[0]), y: "1", stroke: colours.series[0], strokeWidth: 2}),
+            Plot.dot(curves.gain, {x: (point) => at(point[0]), y: "1", fill: colours.series[0], r: 3}),
+            Plot.tip(curves.gain, Plot.pointerX({x: (point) => at(point[0]), y: "1", title: (point) => `limit ${amount(resource, point[0])}\ngain ${number(point[1], 3)} (${number(point[2], 3)} to ${number(point[3], 3)})\n${several(point[4], "pull")}`})),
           ],
         }),
       }));
@@ -201,8 +200,8 @@ function gridsSection(data) {
     id: "grids", title: "Grids as they were refined", wide: true, note: "Every point is a limit of an arm; its colour tells in which round it joined.",
     legend: () => [0, 0.25, 0.5, 0.75, 1].map((share) => ({label: share === 0 ? "from the start" : `round ${whole(share * last)}`, colour: colour(share * last), fill: 1})),
     draw: () => ({
-      marginLeft: 100, height: Math.max(160, 60 + grids.length * 16), x: {label: `limit (${unit})`, zero: true}, y: {label: null, domain: grids.map((of) => armName(data, of.arm)), tickFormat: (name) => short(name, 14)},
-      marks: [Plot.dot(points, {x: (point) => point.limit * factor, y: (point) => armName(data, point.arm), fill: (point) => colour(point.round), stroke: "currentColor", strokeOpacity: 0.25, r: 3.4, title: (point) => `${armName(data, point.arm)}\nlimit ${amount(resource, point.limit)}\n${point.round ? `joined in round ${whole(point.round)}` : "from the start"}`, tip: true})],
+      marginLeft: 100, height: Math.max(160, 60 + grids.length * 16), x: {label: `limit (${unit})`, zero: true}, y: {label: null, domain: grids.map((of) => of.arm), tickFormat: (arm) => tiny(armName(data, arm))},
+      marks: [Plot.dot(points, {x: (point) => point.limit * factor, y: "arm", fill: (point) => colour(point.round), stroke: "currentColor", strokeOpacity: 0.25, r: 3.4, title: (point) => `${armName(data, point.arm)}\nlimit ${amount(resource, point.limit)}\n${point.round ? `joined in round ${whole(point.round)}` : "from the start"}`, tip: true})],
     }),
   }))];
 }

@@ -70,13 +70,15 @@ const seconds = (value) => {
   return `${Math.floor(total / 3600)} h ${two(Math.floor((total % 3600) / 60))} min`;
 };
 
+/** Where only a few letters fit: names of arms often begin alike, so both ends are kept. */
+const tiny = (text, most = 16) => (text.length > most ? `${text.slice(0, 5)}…${text.slice(6 - most)}` : text);
 const short = (text, most = 60) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 /** The unit an axis of seconds is best read in, and what to multiply with. */
 function timeUnit(largest) {
   if (!(largest > 0)) return {unit: "s", factor: 1};
   if (largest < 2e-3) return {unit: "µs", factor: 1e6};
-  if (largest < 2) return {unit: "ms", factor: 1e3};
+  if (largest < 1.2) return {unit: "ms", factor: 1e3};
   if (largest < 600) return {unit: "s", factor: 1};
   if (largest < 4 * 3600) return {unit: "min", factor: 1 / 60};
   return {unit: "h", factor: 1 / 3600};
@@ -84,11 +86,30 @@ function timeUnit(largest) {
 
 /** Unit and factor for the resource that is limited: a kind of seconds, or a plain count. */
 function resourceUnit(resource, largest) {
-  if (resource === "work") return {unit: "units of work", factor: 1};
+  if (resource === "work") return largest >= 1e6 ? {unit: "million units of work", factor: 1e-6} : {unit: "units of work", factor: 1};
   const {unit, factor} = timeUnit(largest);
   return {unit: `${unit} ${resource === "cpu" ? "CPU" : "wall"}`, factor};
 }
-const amount = (resource, value) => (resource === "work" ? number(value) : seconds(value));
+const count = (value) => (Math.abs(value) >= 1e6 ? `${number(value / 1e6, 3)} million` : number(value));
+const amount = (resource, value) => (resource === "work" ? count(value) : seconds(value));
+
+/** `1 round`, `2 rounds`. */
+const several = (value, word) => `${whole(value)} ${word}${value === 1 ? "" : "s"}`;
+
+/**
+ * An axis for `limits` and what was `used`, in the resource's unit: logarithmic where limits differ so much that the small ones would lie on top
+ * of each other. `at` gives a value's place; nothing is left of the axis, not even 0.
+ */
+function limitAxis(resource, limits, used) {
+  const largest = Math.max(0, ...limits, ...used);
+  const {unit, factor} = resourceUnit(resource, largest);
+  const isLog = largest / (d3.min(limits.filter((limit) => limit > 0)) || largest) > 25;
+  const from = isLog ? d3.min([...limits, ...used].filter((value) => value > largest / 2000)) : 0;
+  return {
+    axis: (label) => ({label: `${label} (${unit})`, type: isLog ? "log" : "linear", domain: [from * factor, (largest || 1) * factor]}),
+    at: (value) => Math.max(value, from) * factor,
+  };
+}
 
 const drawn = new Set();
 let waiting = [];
@@ -274,7 +295,8 @@ function copyable(title, text) {
       setTimeout(() => (button.textContent = "Copy"), 2000);
     },
   }, "Copy");
-  const block = h("pre", {}, text);
+  // A command line may be broken anywhere to be read; YAML must not be.
+  const block = h("pre", {class: text.includes("\n") ? null : "line"}, text);
   return h("div", {class: "paste"}, h("div", {class: "paste-head"}, h("span", {}, title), button), block);
 }
 

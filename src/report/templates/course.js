@@ -27,7 +27,7 @@ function courseSection(data) {
   charts.push(limitsChart(data));
   charts.push(chart({
     id: "shares", title: "Share censored and failed", legend: (colours) => [{label: "censored", colour: colours.kinds[1]}, {label: "failed", colour: colours.kinds[2], dash: DASHES[1]}],
-    note: `Of the last ${whole(Math.min(course.window, status.learned))} rounds at each point.`,
+    note: `Of the last ${several(Math.min(course.window, status.learned), "round")} at each point.`,
     draw: ({colours}) => ({
       x: {label: "round"}, y: {label: "share of rounds", domain: [0, 1], tickFormat: "%"},
       marks: [
@@ -119,8 +119,8 @@ function spentChart(data) {
   return chart({
     id: "spent", title: resource === "work" ? "Work spent per arm" : "Time spent per arm", legend: (colours) => [{label: "consumption of all its pulls", colour: colours.series[0], fill: 0.85}], note: others,
     draw: ({colours}) => ({
-      marginLeft: 100, height: Math.max(160, 60 + shown.length * 17), x: {label: `consumption (${unit})`, zero: true}, y: {label: null, grid: false, domain: shown.map((of) => of.name), tickFormat: (name) => short(name, 14)},
-      marks: [Plot.barX(shown, {x: (of) => of.used * factor, y: "name", fill: colours.series[0], fillOpacity: 0.85, title: (of) => `${of.name}\n${amount(resource, of.used)} in ${whole(of.pulls)} pulls`, tip: true}), Plot.ruleX([0])],
+      marginLeft: 110, height: Math.max(160, 60 + shown.length * 17), x: {label: `consumption (${unit})`, zero: true}, y: {label: null, grid: false, domain: shown.map((of) => of.arm), tickFormat: (arm) => tiny(armName(data, arm))},
+      marks: [Plot.barX(shown, {x: (of) => of.used * factor, y: "arm", fill: colours.series[0], fillOpacity: 0.85, title: (of) => `${of.name}\n${amount(resource, of.used)} in ${several(of.pulls, "pull")}`, tip: true}), Plot.ruleX([0])],
     }),
   });
 }

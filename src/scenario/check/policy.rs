@@ -14,7 +14,7 @@ pub(super) struct Read {
 }
 
 /// The policy of a scenario that names none.
-const DEFAULT: &str = "rcucb";
+const DEFAULT: &str = "similar-ts";
 
 pub(super) fn read(check: &mut Check<'_>, fields: &mut Fields<'_>) -> Option<Vec<Read>> {
     let recommend = match fields.take(check, "recommend") {

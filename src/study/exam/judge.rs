@@ -3,7 +3,7 @@
 use super::super::play::seed_of;
 use super::super::progress::Progress;
 use super::super::workers::in_order;
-use super::exam::Exam;
+use super::instances::Exam;
 use super::mark::{Marks, Tally};
 use super::points::points;
 use crate::policy::{Policy, PolicyKind};

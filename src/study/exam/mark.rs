@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::super::result::{Estimate, label};
 use super::super::statistics::Running;
-use super::exam::Baselines;
+use super::instances::Baselines;
 use super::judge::{ExamPlan, Judged};
 use crate::policy::PolicyKind;
 

@@ -77,7 +77,9 @@ impl Exam {
                 test.ok_or(StudyError::NothingToTestOn)?,
             )
         };
-        let problem = scenario.problem(limits);
+        let problem = scenario
+            .problem(limits)
+            .with_instances(training.instances());
         Ok(Self::new(scenario.name.clone(), problem, training, &test))
     }
 

@@ -1,0 +1,108 @@
+//! Studies whose pulls are really run.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::super::run::stage::Stage;
+use super::super::run_folder::{elsewhere, failure};
+use super::{Exit, Failure, StudyArgs, given_policies, refused_study, show};
+use crate::quantity;
+use crate::scenario::Scenario;
+use crate::study::{Ground, Halt, RealError, RealPlan, StudyError, file_name};
+
+/// How often a line says how far it is.
+const NEWS: Duration = Duration::from_secs(20);
+
+/// Plays what is left, shows what was played.
+pub(super) fn run(args: &StudyArgs, scenario: Scenario) -> Result<Exit, Failure> {
+    let Some(folder) = args.out.clone() else {
+        let target = scenario.target.name();
+        return Err(refused_study(args, &StudyError::NotVirtual { target }));
+    };
+    let given = given_policies(args)?;
+    let policies = if given.is_empty() {
+        scenario.policies.clone()
+    } else {
+        given
+    };
+    let stage = Stage::prepare(&scenario, &folder)?;
+    let plan = RealPlan {
+        instances: stage.instances(),
+        policies,
+        rounds: args.rounds.or(scenario.budget.rounds),
+        repetitions: args.repetitions.unwrap_or(1),
+        wall: scenario.budget.wall,
+        seed: args.seed.unwrap_or(scenario.seed),
+        folder: folder.join("runs"),
+        enforcement: stage.enforcement(),
+        scenario,
+    };
+    let names: BTreeSet<String> = plan.labels().map(|label| file_name(&label)).collect();
+    if names.len() < plan.policies.len() {
+        return Err(Failure::usage("a policy is listed twice"));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::ours)?;
+    let played = runtime.block_on(async {
+        let (ends, ended) = unbounded_channel();
+        let (target, _) = stage.start(&plan.scenario, 1, None, ends).await?;
+        let mut ground = Ground {
+            target,
+            ends: ended,
+            news: Box::new(news()),
+        };
+        plan.play(&mut ground).await.map_err(|error| cannot(&error))
+    });
+    runtime.shutdown_background();
+    let (standings, halt) = played?;
+    let mut stderr = std::io::stderr().lock();
+    if halt == Halt::Wall {
+        let wall = plan.wall.map(quantity::seconds).unwrap_or_default();
+        writeln!(
+            stderr,
+            "captime: the wall budget of {wall} is over; raise it and the same command goes on"
+        )?;
+    }
+    if halt == Halt::Interrupted {
+        writeln!(stderr, "captime: stopped; the same command goes on")?;
+    }
+    if standings.is_empty() {
+        writeln!(stderr, "captime: nothing has been played yet")?;
+    } else {
+        show(args, &standings)?;
+    }
+    Ok(match halt {
+        Halt::Done | Halt::Wall => Exit::Done,
+        Halt::Interrupted => Exit::Interrupted,
+    })
+}
+
+/// A line on stderr now and then.
+fn news() -> impl FnMut(u64, u64) {
+    let mut last = Instant::now();
+    move |played, all| {
+        if last.elapsed() >= NEWS {
+            last = Instant::now();
+            // Nobody reads it: the study itself matters.
+            let _ = writeln!(
+                std::io::stderr().lock(),
+                "captime: {played} of {all} rounds"
+            );
+        }
+    }
+}
+
+fn cannot(error: &RealError) -> Failure {
+    match error {
+        RealError::Run(error) => elsewhere(failure(error), error),
+        RealError::Hopeless { .. } => Failure::usage(error).hint(Some(
+            "`captime check SCENARIO --try 3` shows what becomes of a pull",
+        )),
+        RealError::Lost { .. } => Failure::ours(error),
+    }
+}

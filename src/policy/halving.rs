@@ -1,0 +1,200 @@
+//! Successive halving with limits that double: what people use elsewhere, and a bar to pass.
+//!
+//! Karnin, Koren and Somekh (ICML 2013), with the limit as the resource of Jamieson and Talwalkar (AISTATS 2016). A
+//! bracket starts with all arms at a small limit; each rung runs what is left on a few more instances, keeps the better
+//! half by the gain estimated at the rung's limit, and doubles the limit, so that every rung costs about the same and
+//! the last one has the largest limit. Whoever has time left plays the next bracket with twice the runs per rung.
+
+use rand::Rng;
+use rand::seq::SliceRandom;
+use serde::Serialize;
+
+use super::beta::own_rng;
+use super::estimate::Estimates;
+use super::recommendation::Recommend;
+use super::survival::Survival;
+use super::ts::Last;
+use super::{Explanation, Options, Policy, Problem, Recommendation};
+use crate::round::{Limit, Observation, Pull, Round};
+
+/// As scenarios and the command line say it.
+pub const NAME: &str = "halving";
+
+/// Its parameters.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parameters {
+    /// Whether all arms of a rung meet the same instances, where there are any to choose from.
+    pub common: bool,
+    /// How the answer is picked.
+    pub recommend: Recommend,
+}
+
+impl Parameters {
+    /// Takes its options.
+    pub fn read(options: &mut Options) -> Self {
+        Self {
+            common: options.flag("common", false),
+            recommend: options.word("recommend", &Recommend::WORDS),
+        }
+    }
+}
+
+/// An arm in a rung.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    arm: usize,
+    launched: u32,
+    observed: u32,
+}
+
+/// Successive halving at work.
+#[derive(Debug)]
+pub struct Halving {
+    parameters: Parameters,
+    estimates: Estimates,
+    instances: usize,
+    /// The rung of the bracket, from 0.
+    rung: u32,
+    /// Runs of each arm in each rung of this bracket.
+    runs: u32,
+    /// The first of the common instances of this rung.
+    first_instance: u32,
+    places: Vec<Place>,
+    last: Last,
+}
+
+/// Puts it to work.
+pub fn new(parameters: &Parameters, problem: &Problem) -> Halving {
+    Halving {
+        estimates: Estimates::new(problem, Survival::Restricted),
+        instances: problem.instances,
+        rung: 0,
+        runs: 1,
+        first_instance: 0,
+        places: (0..problem.arms).map(Place::new).collect(),
+        last: Last::NOTHING,
+        parameters: parameters.clone(),
+    }
+}
+
+impl Place {
+    fn new(arm: usize) -> Self {
+        Self {
+            arm,
+            launched: 0,
+            observed: 0,
+        }
+    }
+}
+
+impl Halving {
+    /// The rungs of a bracket: until one arm is left.
+    fn rungs(&self) -> u32 {
+        self.estimates.arms().next_power_of_two().ilog2() + 1
+    }
+
+    /// The limit of this rung: the largest, halved once for each rung to come; of the grid the nearest by ratio.
+    fn limit(&self) -> usize {
+        let limits = self.estimates.limits();
+        let largest = limits[limits.len() - 1];
+        let to_come = (self.rungs() - 1).saturating_sub(self.rung);
+        let wanted = largest / f64::from(to_come).exp2();
+        let above = limits.partition_point(|limit| *limit < wanted);
+        if above == 0 || above < limits.len() && limits[above] / wanted < wanted / limits[above - 1]
+        {
+            above
+        } else {
+            above - 1
+        }
+    }
+
+    /// The next arm to run: the first with the fewest launches. Past the rung's last run, slots that would wait run on.
+    fn next(&self) -> Place {
+        let fewest = self.places.iter().min_by_key(|place| place.launched);
+        *fewest.expect("a rung has an arm")
+    }
+
+    fn is_over(&self) -> bool {
+        self.places.iter().all(|place| place.observed >= self.runs)
+    }
+
+    /// Keeps the better half, or begins the next bracket.
+    fn climb(&mut self, rng: &mut dyn Rng) {
+        let k = self.limit();
+        self.first_instance = self.first_instance.wrapping_add(self.runs);
+        self.rung += 1;
+        if self.rung >= self.rungs() {
+            self.rung = 0;
+            self.runs = self.runs.saturating_mul(2);
+            self.places = (0..self.estimates.arms()).map(Place::new).collect();
+            return;
+        }
+        let gain = |arm: usize| {
+            let stat = &self.estimates.of_arm(arm)[k];
+            let penalty = self.estimates.penalties()[k];
+            // Runs that were cut off before the limit say nothing about it.
+            let gain = if stat.count > 0 {
+                stat.gain(penalty)
+            } else {
+                -penalty
+            };
+            (gain, arm)
+        };
+        let mut order: Vec<(f64, usize)> =
+            self.places.iter().map(|place| gain(place.arm)).collect();
+        // Many arms are equal after few runs: chance decides among them.
+        order.shuffle(&mut own_rng(rng));
+        order.sort_by(|a, b| b.0.total_cmp(&a.0));
+        order.truncate(order.len().div_ceil(2));
+        self.places = order.into_iter().map(|(_, arm)| Place::new(arm)).collect();
+    }
+}
+
+impl Policy for Halving {
+    fn choose(&mut self, _: Round, _: &mut dyn Rng) -> Pull {
+        let place = self.next();
+        let k = self.limit();
+        let points = self.estimates.limits().len();
+        self.last = Last::turn(place.arm * points + k);
+        let is_common = self.parameters.common && self.instances > 0;
+        let instance = is_common.then(|| {
+            let number = u64::from(self.first_instance) + u64::from(place.launched);
+            (number % self.instances as u64) as u32
+        });
+        Pull {
+            instance,
+            ..self.estimates.pull(place.arm, k)
+        }
+    }
+
+    fn launched(&mut self, round: Round, pull: Pull) {
+        let arm = self.estimates.launched(round, pull);
+        if let Some(place) = self.places.iter_mut().find(|place| place.arm == arm) {
+            place.launched += 1;
+        }
+    }
+
+    fn observe(&mut self, round: Round, seen: Observation, rng: &mut dyn Rng) {
+        let (arm, _) = self.estimates.observe(round, &seen);
+        if let Some(place) = self.places.iter_mut().find(|place| place.arm == arm) {
+            place.observed += 1;
+            place.launched = place.launched.max(place.observed);
+        }
+        if self.is_over() {
+            self.climb(rng);
+        }
+    }
+
+    fn recommend(&self) -> Option<Recommendation> {
+        self.estimates.recommend(self.parameters.recommend)
+    }
+
+    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
+        self.estimates
+            .recommend_at(limit, self.parameters.recommend)
+    }
+
+    fn explain(&self) -> Explanation {
+        self.last.explain(&self.estimates)
+    }
+}

@@ -1,0 +1,301 @@
+//! Challengers race an incumbent on the instances it has run: what people use elsewhere, and a bar to pass.
+//!
+//! As the intensification of ParamILS and SMAC with adaptive capping: a challenger meets the incumbent's runs one by one, on
+//! the same instances where they can be chosen. It may lose at most 1.2 times what the incumbent lost on them, and
+//! its limit is what is left of that; who is cut off is out. After 1, 2, 4 ... runs it must be no worse; who gets
+//! through all of them is the new incumbent. After every challenge the incumbent runs once more.
+//!
+//! The loss of a run is 1 - gain, as if its limit had been the largest: what PAR10 counts, on the scale of rewards.
+
+use rand::{Rng, RngExt};
+use serde::Serialize;
+
+use super::estimate::{Estimates, Told};
+use super::recommendation::Recommend;
+use super::survival::Survival;
+use super::ts::Last;
+use super::{Explanation, Options, Policy, Problem, Recommendation};
+use crate::round::{Limit, Observation, Pull, Round};
+
+/// As scenarios and the command line say it.
+pub const NAME: &str = "race";
+
+/// Its parameters.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parameters {
+    /// How much more than the incumbent a challenger may lose.
+    pub slack: f64,
+    /// How the answer is picked.
+    pub recommend: Recommend,
+}
+
+impl Parameters {
+    /// Takes its options.
+    pub fn read(options: &mut Options) -> Self {
+        Self {
+            slack: options.number("slack", 1.2, "a number from 1 up", |slack| {
+                slack.is_finite() && slack >= 1.0
+            }),
+            recommend: options.word("recommend", &Recommend::WORDS),
+        }
+    }
+}
+
+/// One of the incumbent's runs.
+#[derive(Debug, Clone, Copy)]
+struct Met {
+    instance: Option<u32>,
+    loss: f64,
+}
+
+/// An arm on its way through the incumbent's runs.
+#[derive(Debug, Clone)]
+struct Challenge {
+    arm: usize,
+    /// Its own losses so far.
+    met: Vec<Met>,
+    is_running: bool,
+}
+
+/// The race at work.
+#[derive(Debug)]
+pub struct Race {
+    parameters: Parameters,
+    estimates: Estimates,
+    instances: usize,
+    /// c at each limit.
+    costs: Vec<f64>,
+    incumbent: usize,
+    /// The incumbent's runs in their order.
+    met: Vec<Met>,
+    /// Runs the incumbent is to do, and those under way.
+    owed: u32,
+    running: u32,
+    challenges: Vec<Challenge>,
+    last: Last,
+}
+
+/// Puts it to work: the first arm is the incumbent, as the default it often is.
+pub fn new(parameters: &Parameters, problem: &Problem) -> Race {
+    let limits = problem.limits.as_slice();
+    Race {
+        estimates: Estimates::new(problem, Survival::Restricted),
+        instances: problem.instances,
+        costs: limits
+            .iter()
+            .map(|limit| problem.price.cost(limit.get()))
+            .collect(),
+        incumbent: 0,
+        met: vec![],
+        owed: 1,
+        running: 0,
+        challenges: vec![],
+        last: Last::NOTHING,
+        parameters: parameters.clone(),
+    }
+}
+
+/// What comes next.
+struct Turn {
+    arm: usize,
+    k: usize,
+    instance: Option<u32>,
+}
+
+impl Race {
+    /// The incumbent on an instance it has not met, at the largest limit.
+    fn incumbents_turn(&self, rng: &mut dyn Rng) -> Turn {
+        let instance = (self.instances > 0).then(|| {
+            let fresh: Vec<u32> = (0..self.instances as u32)
+                .filter(|instance| self.met.iter().all(|met| met.instance != Some(*instance)))
+                .collect();
+            match fresh.len() {
+                0 => rng.random_range(0..self.instances as u32),
+                count => fresh[rng.random_range(0..count)],
+            }
+        });
+        Turn {
+            arm: self.incumbent,
+            k: self.costs.len() - 1,
+            instance,
+        }
+    }
+
+    /// The next run of a challenger, at the limit it has left.
+    fn challengers_turn(&self, arm: usize, met: &[Met]) -> Turn {
+        let stage = (met.len() + 1).next_power_of_two().min(self.met.len());
+        let allowed = self.parameters.slack * losses(&self.met[..stage]);
+        let left = allowed - losses(met);
+        let k = self.costs.partition_point(|cost| *cost < left);
+        Turn {
+            arm,
+            k: k.min(self.costs.len() - 1),
+            instance: self.met[met.len()].instance,
+        }
+    }
+
+    fn turn(&self, rng: &mut dyn Rng) -> Turn {
+        let waiting = self
+            .challenges
+            .iter()
+            .find(|challenge| !challenge.is_running);
+        if self.owed > self.running || self.met.is_empty() || self.estimates.arms() == 1 {
+            // Where even the first incumbent's run is still under way, slots look at other arms.
+            if self.running > 0 && self.estimates.arms() > 1 {
+                let arm = self.newcomer(rng);
+                let k = self.costs.len() - 1;
+                return Turn {
+                    arm,
+                    k,
+                    instance: None,
+                };
+            }
+            return self.incumbents_turn(rng);
+        }
+        match waiting {
+            Some(challenge) => self.challengers_turn(challenge.arm, &challenge.met),
+            None => self.challengers_turn(self.newcomer(rng), &[]),
+        }
+    }
+
+    /// Any arm that is neither incumbent nor racing; of two the one that was seen less.
+    fn newcomer(&self, rng: &mut dyn Rng) -> usize {
+        let arms = self.estimates.arms();
+        let is_free = |arm: &usize| {
+            *arm != self.incumbent
+                && self
+                    .challenges
+                    .iter()
+                    .all(|challenge| challenge.arm != *arm)
+                && self.estimates.arm_count(*arm).pending == 0
+        };
+        let draw = |rng: &mut dyn Rng| {
+            let start = rng.random_range(0..arms);
+            let from = (start..arms).chain(0..start);
+            from.clone()
+                .find(is_free)
+                .unwrap_or((self.incumbent + 1) % arms)
+        };
+        let (first, second) = (draw(rng), draw(rng));
+        let seen = |arm: usize| self.estimates.arm_count(arm).observed;
+        if seen(second) < seen(first) {
+            second
+        } else {
+            first
+        }
+    }
+
+    /// What a run lost, as if its limit had been the largest; none where it was cut off before.
+    fn loss(&self, told: &Told) -> Option<f64> {
+        let limits = self.estimates.limits();
+        match told.ended {
+            Some(ended) => Some(1.0 - ended.net),
+            None if told.reach >= limits[limits.len() - 1] => {
+                Some(1.0 + self.estimates.penalties()[limits.len() - 1])
+            }
+            None => None,
+        }
+    }
+
+    /// A challenger is back from a run.
+    fn race(&mut self, place: usize, instance: Option<u32>, loss: Option<f64>) {
+        let challenge = &mut self.challenges[place];
+        challenge.is_running = false;
+        let Some(loss) = loss else {
+            return self.end(place);
+        };
+        challenge.met.push(Met { instance, loss });
+        let count = challenge.met.len();
+        let (own, theirs) = (
+            losses(&challenge.met),
+            losses(&self.met[..count.min(self.met.len())]),
+        );
+        if count >= self.met.len() {
+            if own < theirs {
+                self.incumbent = challenge.arm;
+                self.met = std::mem::take(&mut challenge.met);
+            }
+            self.end(place);
+        } else if count.is_power_of_two() && own > theirs
+            || own > self.parameters.slack * losses(&self.met)
+        {
+            self.end(place);
+        }
+    }
+
+    fn end(&mut self, place: usize) {
+        self.challenges.remove(place);
+        self.owed += 1;
+    }
+}
+
+fn losses(met: &[Met]) -> f64 {
+    met.iter().map(|met| met.loss).sum()
+}
+
+impl Policy for Race {
+    fn choose(&mut self, _: Round, rng: &mut dyn Rng) -> Pull {
+        let turn = self.turn(rng);
+        let points = self.costs.len();
+        self.last = Last::turn(turn.arm * points + turn.k);
+        Pull {
+            instance: turn.instance,
+            ..self.estimates.pull(turn.arm, turn.k)
+        }
+    }
+
+    fn launched(&mut self, round: Round, pull: Pull) {
+        let arm = self.estimates.launched(round, pull);
+        if arm == self.incumbent {
+            self.running += 1;
+        } else if let Some(challenge) = self
+            .challenges
+            .iter_mut()
+            .find(|challenge| challenge.arm == arm)
+        {
+            challenge.is_running = true;
+        } else if !self.met.is_empty() {
+            self.challenges.push(Challenge {
+                arm,
+                met: vec![],
+                is_running: true,
+            });
+        }
+    }
+
+    fn observe(&mut self, round: Round, seen: Observation, _: &mut dyn Rng) {
+        let was_under_way = self.estimates.is_pending(round);
+        let (arm, told) = self.estimates.observe(round, &seen);
+        let instance = seen.pull().instance;
+        let loss = self.loss(&told);
+        if arm == self.incumbent {
+            if was_under_way {
+                self.running = self.running.saturating_sub(1);
+            }
+            self.owed = self.owed.saturating_sub(1);
+            // A run that somebody cut off early counts as lost.
+            let penalty = self.estimates.penalties().last().copied().unwrap_or(0.0);
+            let loss = loss.unwrap_or(1.0 + penalty);
+            self.met.push(Met { instance, loss });
+        } else if let Some(place) = self
+            .challenges
+            .iter()
+            .position(|challenge| challenge.arm == arm)
+        {
+            self.race(place, instance, loss);
+        }
+    }
+
+    fn recommend(&self) -> Option<Recommendation> {
+        self.estimates.recommend(self.parameters.recommend)
+    }
+
+    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
+        self.estimates
+            .recommend_at(limit, self.parameters.recommend)
+    }
+
+    fn explain(&self) -> Explanation {
+        self.last.explain(&self.estimates)
+    }
+}

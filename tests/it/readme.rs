@@ -1,0 +1,242 @@
+//! Everything the README shows, done: its commands, its scenario, its screen, its links.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::scene::{Scene, expect};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn readme() -> String {
+    fs::read_to_string(root().join("README.md")).unwrap()
+}
+
+/// The fenced blocks of this kind.
+fn blocks(text: &str, kind: &str) -> Vec<String> {
+    let fence = format!("```{kind}\n");
+    let rest = text.split(&fence).skip(1);
+    rest.map(|block| block.split("```").next().unwrap().to_owned())
+        .collect()
+}
+
+/// Words at the beginning of the lines of a summary, one each.
+fn labels(screen: &str) -> Vec<&str> {
+    let lines = screen.lines().filter(|line| line.contains("    "));
+    lines
+        .filter_map(|line| line.split_whitespace().next())
+        .collect()
+}
+
+/// A folder with what a clone has and the README's commands need.
+fn clone() -> Scene {
+    let scene = Scene::new("");
+    fs::create_dir(scene.path().join("datasets")).unwrap();
+    for file in ["arms.yaml", "datasets/ames_like.csv"] {
+        fs::copy(root().join(file), scene.path().join(file)).unwrap();
+    }
+    // The same scenario with a budget for tests.
+    let file = scene.path().join("arms.yaml");
+    let text = fs::read_to_string(&file).unwrap();
+    let short = text
+        .replace("budget: {wall: 100s}", "budget: {rounds: 12}")
+        .replace("arms: 60", "arms: 6");
+    assert_ne!(short, text);
+    fs::write(&file, short).unwrap();
+    scene
+}
+
+#[test]
+fn the_main_command_shows_what_the_readme_shows() {
+    let text = readme();
+    let commands = blocks(&text, "sh").join("\n");
+    assert!(commands.contains("cargo run --release -- run arms.yaml "));
+    assert!(commands.contains("\n./scripts/test "));
+    assert!(root().join("scripts/test").exists());
+    let scene = clone();
+    let (screen, _) = expect(&scene.captime(&["run", "arms.yaml"]), 0);
+    let shown = blocks(&text, "text");
+    assert_eq!(labels(&shown[0]), labels(&screen), "{screen}");
+    // And what it says one can do next.
+    for command in ["best", "explain", "report"] {
+        expect(&scene.captime(&[command, "ames-forest"]), 0);
+    }
+}
+
+#[test]
+fn the_readmes_scenario_for_a_solver_is_fine() {
+    let text = readme();
+    let scenarios = blocks(&text, "yaml");
+    assert!(!scenarios.is_empty());
+    for scenario in scenarios {
+        assert!(scenario.lines().count() <= 5, "five lines are promised");
+        let scene = Scene::new(&scenario);
+        scene.write("instances/one.cnf", "p cnf 1 1\n1 0\n");
+        // Whether the solver is installed is another matter.
+        let bin = scene.write("bin/minisat", "#!/bin/sh\nexit 10\n");
+        Command::new("chmod").arg("+x").arg(&bin).status().unwrap();
+        let path = format!(
+            "{}:{}",
+            bin.parent().unwrap().display(),
+            std::env::var("PATH").unwrap()
+        );
+        let output = scene
+            .command(&["check", "s.yaml", "--try", "2"])
+            .env("PATH", path)
+            .output()
+            .unwrap();
+        let (shown, _) = expect(&output, 0);
+        assert!(shown.contains("minisat"), "{shown}");
+    }
+}
+
+#[test]
+fn every_command_the_readme_names_exists_and_every_command_is_named() {
+    let text = readme();
+    let (help, _) = expect(&Scene::new("").captime(&["--help"]), 0);
+    let list = help.split_once("Commands:\n").unwrap().1;
+    // What a command does may go on in the next line, further in.
+    let known: Vec<&str> = list
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    let named = text
+        .split("`captime ")
+        .skip(1)
+        .map(|rest| rest.split([' ', '`']).next().unwrap());
+    for name in named {
+        assert!(known.contains(&name), "the README names `captime {name}`");
+    }
+    let table = text
+        .split_once("| command | does |")
+        .unwrap()
+        .1
+        .split("\n\n")
+        .next()
+        .unwrap();
+    for name in known
+        .iter()
+        .filter(|name| !["help", "completions", "man"].contains(name))
+    {
+        assert!(table.contains(name), "the README leaves out {name}");
+    }
+}
+
+/// All pages for readers.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    for entry in fs::read_dir(root().join("docs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            pages.push(path);
+        }
+    }
+    pages
+}
+
+#[test]
+fn every_command_line_of_the_documentation_has_options_that_exist() {
+    let line = regex::Regex::new(r"captime ([a-z]+)((?: [^`\n#]*)?)").unwrap();
+    let option = regex::Regex::new(r"--[a-z-]+").unwrap();
+    let scene = Scene::new("");
+    let (mut helps, mut options) = (BTreeMap::new(), 0);
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for found in line.captures_iter(&text) {
+            let command = found[1].to_owned();
+            let help = helps.entry(command.clone()).or_insert_with(|| {
+                let output = scene.captime(&[&command, "--help"]);
+                let is_known = output.status.success();
+                is_known.then(|| String::from_utf8(output.stdout).unwrap())
+            });
+            // Prose goes on after the name, too.
+            let Some(help) = help else { continue };
+            let ours = found[2].split(" -- ").next().unwrap();
+            for option in option.find_iter(ours) {
+                options += 1;
+                assert!(
+                    help.contains(option.as_str()),
+                    "{}: {}",
+                    page.display(),
+                    &found[0]
+                );
+            }
+        }
+    }
+    assert!(options > 15, "{options} options");
+}
+
+#[test]
+fn every_link_of_the_documentation_leads_somewhere() {
+    let mut links = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in text
+            .split("](")
+            .skip(1)
+            .map(|rest| rest.split(')').next().unwrap())
+        {
+            let file = link.split('#').next().unwrap();
+            if file.is_empty() || file.contains("://") {
+                continue;
+            }
+            links += 1;
+            assert!(
+                page.parent().unwrap().join(file).exists(),
+                "{}: {link}",
+                page.display()
+            );
+        }
+    }
+    assert!(links > 10, "{links} links");
+}
+
+/// Every figure of the comparison stands on the page that the row links to, where it is said how it was measured.
+#[test]
+fn every_figure_of_the_comparison_is_one_that_was_measured() {
+    let text = readme();
+    let section = text.split_once("## How it compares").unwrap().1;
+    let section = section.split("\n## ").next().unwrap();
+    let rows: Vec<&str> = section
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.contains("]("))
+        .collect();
+    assert!(rows.len() >= 5, "{section}");
+    for row in rows {
+        let page = row.split_once("](").unwrap().1.split(')').next().unwrap();
+        let page = fs::read_to_string(root().join(page)).unwrap();
+        let cells: Vec<&str> = row.split('|').collect();
+        // The first cell says what was measured, the last one links.
+        for figure in cells[2..cells.len() - 2]
+            .iter()
+            .flat_map(|cell| cell.split(|c: char| !c.is_ascii_digit() && c != '.'))
+            .map(|figure| figure.trim_matches('.'))
+            .filter(|figure| !figure.is_empty())
+        {
+            assert!(page.contains(figure), "{figure} in {row}");
+        }
+    }
+}
+
+#[test]
+fn the_picture_is_drawn_by_a_study_of_ours() {
+    let text = readme();
+    let picture = text.split_once("](").unwrap().1.split(')').next().unwrap();
+    let picture = fs::read_to_string(root().join(picture)).unwrap();
+    let head = picture.lines().next().unwrap();
+    assert!(head.starts_with("<svg ") && head.contains("ames-replay: 672 arms, 10 limits"));
+    assert!(picture.contains("cumulative gain, mean ± standard error"));
+}
+
+/// The policy that CONTRIBUTING.md writes is compiled with the tests of the library, under `policy::epsilon_greedy`.
+#[test]
+fn the_policy_of_the_walk_through_is_the_one_that_is_compiled() {
+    let text = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let file = fs::read_to_string(root().join("tests/fixtures/epsilon_greedy.rs")).unwrap();
+    assert_eq!(blocks(&text, "rust"), [file]);
+}

@@ -1,0 +1,147 @@
+//! `captime study` where pulls are really run.
+
+use std::fmt::Write;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::scene::{Scene, expect};
+
+/// Six forests, limited by work, so that every study of them is the same to the last bit.
+const FORESTS: &str = "\
+name: forests
+target: {forest: {data: data.csv, predict: y, train: 0.7}}
+arms: {grid: {trees: [2, 4, 8], min_node_size: [2, 20]}}
+limits: {of: work, work: 1e9, calibrate: {points: 4}}
+policy: [rcucb, uniform]
+budget: {rounds: 24}
+seed: 3
+";
+
+fn scene(scenario: &str) -> Scene {
+    let scene = Scene::new(scenario);
+    let mut rows = String::from("a,b,y\n");
+    for row in 0..80 {
+        let (a, b) = (row * 7 % 13, row * 5 % 11);
+        writeln!(rows, "{a},{b},{}", a * a + 3 * b).unwrap();
+    }
+    scene.write("data.csv", &rows);
+    scene
+}
+
+fn study(scene: &Scene, args: &[&str]) -> Value {
+    let args = [&["study", "s.yaml", "--format", "json"], args].concat();
+    let (json, _) = expect(&scene.captime(&args), 0);
+    serde_json::from_str(&json).unwrap()
+}
+
+#[test]
+fn policies_are_compared_by_reward_and_gain() {
+    let scene = scene(FORESTS);
+    let json = study(&scene, &["--out", "real", "--repetitions", "2"]);
+    assert_eq!(json.as_array().unwrap().len(), 2);
+    for entry in json.as_array().unwrap() {
+        assert_eq!(entry["rounds"], 24);
+        assert_eq!(entry["repetitions"], 2);
+        assert_eq!(entry["limits"], 4);
+        assert!(entry["best"].is_null() && entry["regret"]["mean"].is_null());
+        assert!(entry["reward"]["mean"].as_f64().unwrap() > 1.0);
+        assert!(entry["gain"]["mean"].as_f64() < entry["reward"]["mean"].as_f64());
+        assert_eq!(entry["gain_curve"].as_array().unwrap().len(), 24);
+    }
+    let out = scene.path().join("real");
+    for file in [
+        "study.html",
+        "curves.csv",
+        "forests-scenario-gain.svg",
+        "forests-scenario-reward.svg",
+    ] {
+        assert!(out.join(file).exists(), "{file}");
+    }
+    assert!(
+        !out.join("forests-scenario.svg").exists(),
+        "regret is unknown"
+    );
+    // Every run is a run like any other.
+    for run in ["rcucb-1", "uniform-2", "calibration"] {
+        let folder = format!("real/runs/{run}");
+        expect(&scene.captime(&["best", &folder]), 0);
+    }
+    let (text, _) = expect(&scene.captime(&["study", "s.yaml", "--out", "real"]), 0);
+    assert!(text.contains("gain") && !text.contains("regret"), "{text}");
+}
+
+#[test]
+fn a_study_that_was_left_goes_on_and_ends_as_if_it_had_not_been() {
+    let left = scene(FORESTS);
+    study(&left, &["--out", "real", "--rounds", "9"]);
+    // As if it had been killed while a line was written.
+    let journal = left.path().join("real/runs/rcucb-1/journal.jsonl");
+    let text = fs::read(&journal).unwrap();
+    fs::write(&journal, &text[..text.len() - 20]).unwrap();
+    let again = study(&left, &["--out", "real"]);
+    let whole = study(&scene(FORESTS), &["--out", "real"]);
+    assert_eq!(again, whole);
+}
+
+#[test]
+fn the_wall_budget_ends_it_and_another_scenario_is_refused() {
+    let wall = scene(&FORESTS.replace("rounds: 24", "rounds: 1000000, wall: 300ms"));
+    let output = wall.captime(&["study", "s.yaml", "--out", "real"]);
+    let (table, said) = expect(&output, 0);
+    assert!(said.contains("the wall budget of 300 ms is over"), "{said}");
+    assert!(table.contains("rcucb") || said.contains("nothing has been played"));
+    wall.write(
+        "s.yaml",
+        &FORESTS.replace("trees: [2, 4, 8]", "trees: [3, 4, 8]"),
+    );
+    let (_, said) = expect(&wall.captime(&["study", "s.yaml", "--out", "real"]), 2);
+    assert!(
+        said.contains("the scenario has changed") && said.contains("`--out`"),
+        "{said}"
+    );
+    let (_, said) = expect(&wall.captime(&["study", "s.yaml"]), 2);
+    assert!(
+        said.contains("`--out`") && said.contains("captime record"),
+        "{said}"
+    );
+}
+
+#[test]
+fn recording_goes_on_and_what_was_recorded_is_replayed_with_calibrated_limits() {
+    let scene = scene(&FORESTS.replace("of: work, work: 1e9", "of: cpu, cpu: 5s"));
+    let record = |times: &str| {
+        let args = ["record", "s.yaml", "--times", times, "--out", "recorded"];
+        expect(&scene.captime(&args), 0).0
+    };
+    let table = |name: &str| {
+        let path = scene.path().join("recorded").join(name);
+        fs::read_to_string(path).unwrap()
+    };
+    record("2");
+    let first = table("consumption.csv");
+    // Torn in the last line: one run is measured again, the others stay.
+    let journal = scene.path().join("recorded/journal.jsonl");
+    let text = fs::read(&journal).unwrap();
+    fs::write(&journal, &text[..text.len() - 20]).unwrap();
+    let line = record("4");
+    let second = table("consumption.csv");
+    assert_eq!(second.lines().count(), 5);
+    let kept = first.lines().nth(1).unwrap();
+    assert_eq!(
+        second.lines().nth(1).unwrap(),
+        kept,
+        "CPU times never repeat"
+    );
+    assert_eq!(table("reward.csv").lines().count(), 5);
+    // Replayed: the same scenario on another target.
+    let rest = FORESTS.split_once("limits").unwrap().1;
+    let rest = rest.replace("of: work, work: 1e9", "of: cpu, cpu: 5s");
+    scene.write("s.yaml", &format!("name: replay\n{line}limits{rest}"));
+    let json = study(&scene, &["--repetitions", "3"]);
+    assert_eq!(
+        (&json[0]["arms"], &json[0]["limits"]),
+        (&6.into(), &4.into())
+    );
+    assert!(json[0]["best"]["gain"].is_f64());
+}
