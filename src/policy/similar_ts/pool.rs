@@ -24,17 +24,20 @@ pub(super) struct Member {
     pub drawn: Drawn,
 }
 
-/// What was drawn for an arm: the gain at its best limit, and the limit to run it to.
+/// What was drawn for an arm: the gain at its best limit, the limit to run it to, and the gain at the largest one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Drawn {
     pub gain: f64,
     pub k: usize,
+    /// Where a run to the largest limit tells nothing, minus infinity.
+    pub full: f64,
 }
 
 impl Drawn {
     pub const NOTHING: Self = Self {
         gain: f64::NEG_INFINITY,
         k: 0,
+        full: f64::NEG_INFINITY,
     };
 }
 
