@@ -12,7 +12,7 @@ use super::error::LimitError;
 use super::level::Level;
 use super::slot::{self, Options, Slot};
 use super::sys;
-use super::watch::{self, Stop};
+use super::watch::{self, Stop, Urgency};
 use super::wire::{self, CANCEL, Hello, RUN};
 
 /// First argument of captime when it is to be a supervisor.
@@ -114,9 +114,12 @@ impl Stop for Line {
         }
     }
 
-    fn is_urgent(&mut self) -> bool {
+    fn urgency(&mut self) -> Urgency {
         // The end of the stream, or a second request: whoever asked does not wait any more.
         let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
-        recv(self.socket.as_raw_fd(), &mut [0], flags).is_ok()
+        match recv(self.socket.as_raw_fd(), &mut [0], flags) {
+            Ok(_) => Urgency::Deserted,
+            Err(_) => Urgency::None,
+        }
     }
 }

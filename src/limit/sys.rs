@@ -10,7 +10,7 @@ mod spawn;
 
 pub(super) use descriptors::{receive_descriptor, send_descriptor};
 pub(super) use signals::{
-    Watched, changed, next_signal, quiet_signals, readable, stop_signal, wait,
+    Watched, changed, next_signal, quiet_signals, readable, stop_signal, stop_signals, wait,
 };
 pub(super) use spawn::{Birth, Page, Plan, PlanParts, SpawnFailure, Spawned, Step, spawn};
 
