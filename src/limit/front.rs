@@ -77,7 +77,9 @@ pub fn run_single(single: &Single, finish: impl FnOnce(Ended) -> u8 + Send) -> u
             asked_by: None,
             signals: 0,
         };
-        let result = watch::run(slot, &single.launch, &single.limits, &mut stop);
+        let result = slot
+            .enter()
+            .and_then(|()| watch::run(slot, &single.launch, &single.limits, &mut stop));
         let status = finish(Ended {
             result,
             asked_by: stop.asked_by.or(sys::stop_signal()),
@@ -110,6 +112,8 @@ impl Drop for Keeper {
         // Our own child, which nobody has reaped: the number is still its.
         if let Some(pid) = rustix::process::Pid::from_raw(self.pid) {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
+            // Not left to whoever inherits it: in a container that may be somebody who never looks.
+            let _ = sys::wait_for(self.pid);
         }
     }
 }

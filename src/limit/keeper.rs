@@ -56,19 +56,21 @@ pub fn supervise(arguments: &[OsString]) -> u8 {
         level,
         memory: true,
     };
-    let served = slot::with(&options, move |slot| match slot {
-        Ok(slot) => {
-            slot.stdin = Some(stdin);
-            let hello = Hello {
-                level: slot.level(),
-                memory: slot.memory_control(),
-                home: slot.home(),
-                legacy: slot.legacy(),
-            };
-            wire::send_json(&mut socket, &Ok::<_, LimitError>(hello))?;
-            serve(slot, &mut socket)
+    let served = slot::with(&options, move |slot| {
+        match slot.and_then(|slot| slot.enter().map(|()| slot)) {
+            Ok(slot) => {
+                slot.stdin = Some(stdin);
+                let hello = Hello {
+                    level: slot.level(),
+                    memory: slot.memory_control(),
+                    home: slot.home(),
+                    legacy: slot.legacy(),
+                };
+                wire::send_json(&mut socket, &Ok::<_, LimitError>(hello))?;
+                serve(slot, &mut socket)
+            }
+            Err(error) => wire::send_json(&mut socket, &Err::<Hello, _>(error)),
         }
-        Err(error) => wire::send_json(&mut socket, &Err::<Hello, _>(error)),
     });
     u8::from(served.is_err())
 }

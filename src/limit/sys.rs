@@ -91,10 +91,10 @@ pub(super) fn reap() -> Reap {
     }
 }
 
-/// Waits for one child of ours to end; gives its status as `wait` does.
+/// Waits for one child of ours, hidden or not, to end; gives its status as `wait` does.
 pub(super) fn wait_for(pid: i32) -> io::Result<Reaped> {
     loop {
-        match wait4(pid, 0) {
+        match wait4(pid, libc::__WALL) {
             Ok(Some(dead)) => return Ok(dead),
             Ok(None) => {}
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
