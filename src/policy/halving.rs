@@ -216,8 +216,11 @@ mod tests {
             .with_instances(6)
     }
 
-    /// Plays so many rounds, each on its own: arms (sorted), limits and instances of the rungs of these sizes.
-    fn rungs(spec: &str, sizes: &[usize]) -> Vec<(Vec<usize>, Vec<f64>, Vec<Option<u32>>)> {
+    /// Arms, in their order, limits and instances of the pulls of a rung.
+    type Rung = (Vec<usize>, Vec<f64>, Vec<Option<u32>>);
+
+    /// Plays one pull after the other, as many as rungs of these sizes have.
+    fn rungs(spec: &str, sizes: &[usize]) -> Vec<Rung> {
         let mut policy = PolicyKind::parse(spec).unwrap().build(&problem());
         let mut rng = Pcg64Mcg::seed_from_u64(1);
         let mut number = 0;
