@@ -14,12 +14,13 @@ mod pool;
 mod similar;
 #[cfg(test)]
 mod tests;
+mod told;
 mod tune;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{Rng, RngExt};
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
 
@@ -29,11 +30,11 @@ use self::evidence::{Brought, Ends, Evidence};
 use self::pool::{Drawn, Pool};
 use super::beta::own_rng;
 use super::estimate::{Estimates, Told};
+use super::explanation::Last;
 use super::recommendation::Recommend;
 use super::survival::Survival;
-use super::ts::Last;
 use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
-use crate::round::{Limit, Observation, Pull, Round, Seen};
+use crate::round::{ArmId, Limit, Observation, Pull, Round, Seen};
 use crate::space::Space;
 
 /// As scenarios and the command line say it.
@@ -115,8 +116,6 @@ const REFRESHED: usize = 48;
 const FIRST_FIT: usize = 16;
 /// Below this weight of a repeated run, runs are taken for echoes.
 const ECHO: f64 = 0.5;
-/// Curves drawn for the interval around the answer.
-const CURVES: usize = 400;
 
 /// The sampler at work.
 #[derive(Debug)]
@@ -146,7 +145,8 @@ pub struct SimilarTs {
     refresh: usize,
     /// Everything is learned anew when there are so many runs.
     fit_at: usize,
-    last: Last,
+    /// The last choice: place and draw.
+    last: Last<(usize, Drawn)>,
 }
 
 /// Puts it to work.
@@ -240,7 +240,7 @@ impl SimilarTs {
         let mut best = Drawn::NOTHING;
         for k in (0..=self.affordable()).filter(is_open) {
             if gains[k] > best.gain {
-                (best.gain, best.k) = (gains[k], k);
+                (best.gain, best.aim, best.k) = (gains[k], k, k);
             }
         }
         let largest = gains.len() - 1;
@@ -513,24 +513,10 @@ impl SimilarTs {
         let stats = self.estimates.of_arm(arm);
         let by_nearness = (0..=k).rev().chain(k + 1..stats.len());
         let k = by_nearness.into_iter().find(|k| stats[*k].count > 0)?;
-        let mut gains = vec![];
-        self.curve(place, &mut Mean, &mut gains);
-        let gain = gains[k];
-        let mut rng = Pcg64Mcg::seed_from_u64(arm as u64);
-        let mut draws: Vec<f64> = (0..CURVES)
-            .map(|_| {
-                let (rng, sure) = (&mut rng, 1.0);
-                self.curve(place, &mut Draw { rng, sure }, &mut gains);
-                gains[k]
-            })
-            .collect();
-        draws.sort_by(f64::total_cmp);
+        let belief = self.beliefs(place, k..k + 1)[0];
         Some(Recommendation {
-            gain,
-            interval: (
-                draws[CURVES / 40].min(gain),
-                draws[CURVES - 1 - CURVES / 40].max(gain),
-            ),
+            gain: belief.gain,
+            interval: belief.interval,
             ..self.estimates.recommendation(arm, k)
         })
     }
@@ -540,13 +526,9 @@ impl Policy for SimilarTs {
     fn choose(&mut self, _: Round, rng: &mut dyn Rng) -> Pull {
         let mut rng = own_rng(rng);
         let mut gains = vec![];
-        let points = self.costs.len();
-        let mut last = Last {
-            why: Why::Sample,
-            ..Last::NOTHING
-        };
-        let mut chosen = 0;
+        let largest = self.costs.len() - 1;
         let is_full = self.is_full_due();
+        let mut last = Last::by(Why::Sample);
         for (place, member) in self.pool.members.iter().enumerate() {
             let arm = member.arm as usize;
             // Pulls under way narrow what is believed; before the first observation nothing was drawn yet.
@@ -556,29 +538,28 @@ impl Policy for SimilarTs {
             } else {
                 self.draw(place, &mut rng, &mut gains)
             };
-            let (gain, k) = if is_full {
-                (drawn.full, points - 1)
+            let drawn = if is_full {
+                drawn.in_full(largest)
             } else {
-                (drawn.gain, drawn.k)
+                drawn
             };
-            if gain > f64::NEG_INFINITY {
-                last.enter(arm * points + k, gain);
-                if last.chosen.is_some_and(|(pair, _)| pair / points == arm) {
-                    chosen = place;
-                }
+            if drawn.gain > f64::NEG_INFINITY {
+                last.enter((place, drawn), drawn.gain);
             }
         }
         // Everything is known or under way.
         if last.chosen.is_none() {
-            chosen = rng.random_range(0..self.pool.members.len());
-            let pair = self.pool.members[chosen].arm as usize * points + self.affordable();
-            last.enter(pair, f64::NAN);
+            let (aim, k) = (self.affordable(), self.affordable());
+            let (gain, full) = (f64::NAN, f64::NAN);
+            let place = rng.random_range(0..self.pool.members.len());
+            let drawn = Drawn { gain, aim, k, full };
+            last = Last::plain(Why::Chance, (place, drawn));
         }
         self.last = last;
-        let (pair, _) = last.chosen.expect("something was entered");
-        let (arm, k) = (pair / points, pair % points);
+        let ((place, Drawn { k, .. }), _) = last.chosen.expect("something was entered");
+        let arm = self.pool.members[place].arm as usize;
         Pull {
-            instance: self.instance(chosen, k, &mut rng),
+            instance: self.instance(place, k, &mut rng),
             ..self.estimates.pull(arm, k)
         }
     }
@@ -627,7 +608,12 @@ impl Policy for SimilarTs {
         }
     }
 
+    fn believed(&self, arm: ArmId) -> Option<Vec<Recommendation>> {
+        self.believed_of(arm.index())
+    }
+
     fn explain(&self) -> Explanation {
-        self.last.explain(&self.estimates)
+        self.last
+            .explain(|drawn, index| self.candidate(drawn, index))
     }
 }
