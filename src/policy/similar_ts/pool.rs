@@ -24,7 +24,7 @@ pub(super) struct Member {
     pub drawn: Drawn,
 }
 
-/// What was drawn for an arm: the gain at its best limit, and the limit to run it to.
+/// What was drawn for an arm: the gain at its best limit, the limit to run it to, and the gain at the largest one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Drawn {
     pub gain: f64,
@@ -32,6 +32,8 @@ pub(super) struct Drawn {
     pub aim: usize,
     /// The limit to run to: the same, or one on the way there.
     pub k: usize,
+    /// Where a run to the largest limit tells nothing, minus infinity.
+    pub full: f64,
 }
 
 impl Drawn {
@@ -39,6 +41,7 @@ impl Drawn {
         gain: f64::NEG_INFINITY,
         aim: 0,
         k: 0,
+        full: f64::NEG_INFINITY,
     };
 }
 
