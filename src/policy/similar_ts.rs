@@ -542,12 +542,7 @@ impl Policy for SimilarTs {
                 self.draw(place, &mut rng, &mut gains)
             };
             let drawn = if is_full {
-                Drawn {
-                    gain: drawn.full,
-                    aim: largest,
-                    k: largest,
-                    ..drawn
-                }
+                drawn.in_full(largest)
             } else {
                 drawn
             };
@@ -557,12 +552,10 @@ impl Policy for SimilarTs {
         }
         // Everything is known or under way.
         if last.chosen.is_none() {
+            let (aim, k) = (self.affordable(), self.affordable());
+            let (gain, full) = (f64::NAN, f64::NAN);
             let place = rng.random_range(0..self.pool.members.len());
-            let drawn = Drawn {
-                aim: self.affordable(),
-                k: self.affordable(),
-                ..Drawn::NOTHING
-            };
+            let drawn = Drawn { gain, aim, k, full };
             last = Last::plain(Why::Chance, (place, drawn));
         }
         self.last = last;

@@ -248,12 +248,7 @@ impl History {
 
     /// The scenario as it was, if the files it names are still there.
     pub fn scenario(&self) -> Option<&Scenario> {
-        let read = || {
-            let header = &self.header;
-            let (file, folder) = (Path::new(&header.file), Path::new(&header.folder));
-            let checked = crate::scenario::parse(&header.scenario, file, folder).ok();
-            checked.map(|checked| Box::new(checked.scenario))
-        };
+        let read = || self.brief.scenario(&self.header).map(Box::new);
         self.scenario.get_or_init(read).as_deref()
     }
 

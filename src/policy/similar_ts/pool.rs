@@ -43,6 +43,16 @@ impl Drawn {
         k: 0,
         full: f64::NEG_INFINITY,
     };
+
+    /// The same at the largest limit.
+    pub fn in_full(self, largest: usize) -> Self {
+        Self {
+            gain: self.full,
+            aim: largest,
+            k: largest,
+            ..self
+        }
+    }
 }
 
 impl Member {
