@@ -114,7 +114,9 @@ fn choice(folder: &Path, round: u64) -> Result<Option<Choice>, RunError> {
             && pull.round.0 == round
         {
             let again = state.choose();
-            let is_same = matches!(again, Next::Pull(again) if again.pull() == pull.pull());
+            // What is recorded was never a policy's choice.
+            let is_same = pull.by == Some(By::Record)
+                || matches!(again, Next::Pull(again) if again.pull() == pull.pull());
             let nothing = Explanation {
                 why: Why::Nothing,
                 chosen: None,
@@ -168,6 +170,7 @@ fn as_text(pull: &PullRecord, explanation: &Explanation, words: &Words) -> Strin
     let why = match (pull.by, explanation.why) {
         (Some(By::Calibration), _) => "calibration: run once under the guard, to find the limits",
         (Some(By::Probe), _) => "a look at other arms, since the first pulls all failed",
+        (Some(By::Record), _) => "`captime record` runs every arm in its turn; no policy chose it",
         (None, Why::Opening) => "the opening: something that had to be played first",
         (None, Why::Index) => "it had the largest index",
         (None, Why::Sample) => "it had the largest of random draws from what is believed",
