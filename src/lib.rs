@@ -1,9 +1,10 @@
 //! Tune an algorithm *and its time limit* together.
 //!
-//! One pull travels through the modules in the order of the list below: [`cli`] reads a command, [`scenario`] and
+//! One pull travels through the modules like this: [`cli`] reads a command, [`scenario`] and
 //! [`space`] say what is to be tuned, a [`policy`] chooses a pull (the nouns are in [`round`]), a [`target`] runs it under
 //! the limits that [`limit`] keeps or that the [`learner`] looks at, the [`orchestrator`] writes what came of it to the
-//! [`journal`] and lets the policy learn. `docs/architecture.md` tells the story in one page.
+//! [`journal`] and lets the policy learn. [`progress`] shows it, [`report`] tells of it from the journal, and [`study`] sets
+//! policies against each other. `docs/architecture.md` tells the story in one page.
 //!
 //! The same by hand, on a target in virtual time and without a journal:
 //!

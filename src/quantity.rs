@@ -117,6 +117,11 @@ pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
         })
 }
 
+/// `1 pull`, `2 pulls`.
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Writes seconds the way people say them: `850 us`, `12.4 ms`, `3.21 s`, `4m 05s`, `2h 03m`.
 pub fn seconds(value: f64) -> String {
     let magnitude = value.abs();
@@ -158,6 +163,13 @@ fn significant(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_not_a_plural() {
+        assert_eq!(counted(0, "pull"), "0 pulls");
+        assert_eq!(counted(1, "pull"), "1 pull");
+        assert_eq!(counted(2, "round"), "2 rounds");
+    }
 
     #[test]
     fn durations_read_exactly() {

@@ -1,7 +1,7 @@
 //! `captime best`: the pair to use.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::{Exit, Failure, exit_code};
 use crate::orchestrator::Past;
 use crate::progress::Words;
 use crate::scenario::Scenario;
-use crate::target::paste::use_line;
+use crate::target::paste::{Paster, use_line};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -54,7 +54,7 @@ pub fn run(args: BestArgs) -> Result<Exit, Failure> {
         space: past.space.clone(),
         resource: past.brief.resource(),
     };
-    let scenario = scenario(&past);
+    let scenario = past.brief.scenario(&past.header);
     let mut to = std::io::stdout().lock();
     match args.format {
         Format::Text => {
@@ -83,7 +83,7 @@ pub fn run(args: BestArgs) -> Result<Exit, Failure> {
 }
 
 fn value(past: &Past, scenario: Option<&Scenario>, best: crate::policy::Recommendation) -> Value {
-    let command = scenario.and_then(|scenario| use_line(scenario, best.pull));
+    let command = scenario.and_then(|scenario| use_line(scenario, best.pull, Paster::Here));
     json!({
         "name": past.header.name,
         "arm": best.pull.arm,
@@ -97,15 +97,4 @@ fn value(past: &Past, scenario: Option<&Scenario>, best: crate::policy::Recommen
         "rounds": past.state.tally().learned,
         "command": command,
     })
-}
-
-/// The scenario as it was, for the command line, if the files it names are still there.
-pub(super) fn scenario(past: &Past) -> Option<Scenario> {
-    let header = &past.header;
-    let checked = crate::scenario::parse(
-        &header.scenario,
-        Path::new(&header.file),
-        Path::new(&header.folder),
-    );
-    checked.ok().map(|checked| checked.scenario)
 }

@@ -3,12 +3,14 @@
 //! A scenario refers to files: arms in a table, instances in a folder, a data set. They may change or be gone when
 //! somebody asks for the best pair, so what was read from them is stored with the run.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use super::plan::{Calibrate, Limits, Plan};
+use crate::journal::Header;
 use crate::policy::{OptionValue, PolicyKind};
 use crate::round::{ArmId, Curve, Limit, LimitGrid};
 use crate::scenario::{LimitSource, Resource, Scenario, Target};
@@ -219,6 +221,22 @@ impl Brief {
             "work" => Resource::Work,
             _ => Resource::Cpu,
         }
+    }
+
+    /// The scenario as it was when the run was started; none if the files it names are gone or say something else now.
+    ///
+    /// Its text is read again, but arms and instances are those of the journal: their files may have changed since.
+    pub fn scenario(&self, header: &Header) -> Option<Scenario> {
+        let (file, folder) = (Path::new(&header.file), Path::new(&header.folder));
+        let checked = crate::scenario::parse(&header.scenario, file, folder).ok()?;
+        let mut scenario = checked.scenario;
+        scenario.space = self.space()?;
+        match &mut scenario.target {
+            Target::Command(command) => command.instances.clone_from(&self.instances),
+            Target::External(external) => external.instances.clone_from(&self.instances),
+            Target::Forest(_) | Target::Synthetic(_) | Target::Recorded(_) => {}
+        }
+        Some(scenario)
     }
 
     /// The arms; none if this was not written by us.

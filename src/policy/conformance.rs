@@ -333,10 +333,35 @@ fn explanations_add_up() {
             );
         }
         if let Some(runner_up) = explanation.runner_up {
-            assert!(chosen.index >= runner_up.index, "{kind:?}");
+            let is_turn = explanation.turn.is_some();
+            assert!(is_turn || chosen.index >= runner_up.index, "{kind:?}");
+            assert_eq!(is_turn, explanation.why == Why::Turn, "{kind:?}");
             assert_ne!(chosen.pull, runner_up.pull, "{kind:?}");
         }
     }
+}
+
+#[test]
+fn the_answer_is_one_of_the_pairs_that_are_believed_in() {
+    let mut believers = vec![];
+    for kind in every_policy() {
+        let problem = rich_problem(6, 4);
+        let policy = play(&kind, &problem, 5, 60, 2).policy;
+        let answer = policy.recommend().unwrap();
+        let Some(believed) = policy.believed(answer.pull.arm) else {
+            continue;
+        };
+        believers.push(kind.name());
+        assert_eq!(believed.len(), 4, "{kind:?}");
+        assert!(believed.contains(&answer), "{kind:?}: {answer:?}");
+        for arm in 0..6 {
+            for pair in policy.believed(ArmId::from_index(arm)).unwrap() {
+                let (low, high) = pair.interval;
+                assert!(low <= pair.gain && pair.gain <= high, "{kind:?}: {pair:?}");
+            }
+        }
+    }
+    assert!(believers.contains(&"similar-ts"), "{believers:?}");
 }
 
 #[test]

@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use super::beta::own_rng;
 use super::estimate::Estimates;
+use super::explanation::{Last, Turn};
 use super::recommendation::Recommend;
 use super::survival::Survival;
-use super::ts::Last;
 use super::{Explanation, Options, Policy, Problem, Recommendation};
 use crate::round::{Limit, Observation, Pull, Round};
 
@@ -114,6 +114,12 @@ impl Halving {
         *fewest.expect("a rung has an arm")
     }
 
+    /// Who will run after this one.
+    fn after(&self, next: Place) -> Option<Place> {
+        let others = self.places.iter().filter(|place| place.arm != next.arm);
+        others.min_by_key(|place| place.launched).copied()
+    }
+
     fn is_over(&self) -> bool {
         self.places.iter().all(|place| place.observed >= self.runs)
     }
@@ -155,7 +161,17 @@ impl Policy for Halving {
         let place = self.next();
         let k = self.limit();
         let points = self.estimates.limits().len();
-        self.last = Last::turn(place.arm * points + k);
+        self.last = Last::turn(
+            place.arm * points + k,
+            self.after(place).map(|after| after.arm * points + k),
+            Turn::Rung {
+                rung: self.rung + 1,
+                rungs: self.rungs(),
+                arms: self.places.len(),
+                run: place.launched + 1,
+                runs: self.runs,
+            },
+        );
         let is_common = self.parameters.common && self.instances > 0;
         let instance = is_common.then(|| {
             let number = u64::from(self.first_instance) + u64::from(place.launched);
@@ -195,7 +211,8 @@ impl Policy for Halving {
     }
 
     fn explain(&self) -> Explanation {
-        self.last.explain(&self.estimates)
+        self.last
+            .explain(|pair, index| self.estimates.pair(pair, index))
     }
 }
 

@@ -11,11 +11,11 @@ use rand::{Rng, RngExt};
 use serde::Serialize;
 
 use super::estimate::{Estimates, Told};
+use super::explanation::{self, Last};
 use super::recommendation::Recommend;
 use super::survival::Survival;
-use super::ts::Last;
 use super::{Explanation, Options, Policy, Problem, Recommendation};
-use crate::round::{Limit, Observation, Pull, Round};
+use crate::round::{ArmId, Limit, Observation, Pull, Round};
 
 /// As scenarios and the command line say it.
 pub const NAME: &str = "race";
@@ -100,6 +100,7 @@ struct Turn {
     arm: usize,
     k: usize,
     instance: Option<u32>,
+    why: explanation::Turn,
 }
 
 impl Race {
@@ -118,6 +119,9 @@ impl Race {
             arm: self.incumbent,
             k: self.costs.len() - 1,
             instance,
+            why: explanation::Turn::Incumbent {
+                met: self.met.len(),
+            },
         }
     }
 
@@ -131,6 +135,14 @@ impl Race {
             arm,
             k: k.min(self.costs.len() - 1),
             instance: self.met[met.len()].instance,
+            why: explanation::Turn::Challenge {
+                incumbent: ArmId::from_index(self.incumbent),
+                run: met.len() + 1,
+                of: self.met.len(),
+                lost: losses(met),
+                incumbent_lost: losses(&self.met[..met.len()]),
+                left,
+            },
         }
     }
 
@@ -148,6 +160,7 @@ impl Race {
                     arm,
                     k,
                     instance: None,
+                    why: explanation::Turn::Meanwhile,
                 };
             }
             return self.incumbents_turn(rng);
@@ -237,7 +250,12 @@ impl Policy for Race {
     fn choose(&mut self, _: Round, rng: &mut dyn Rng) -> Pull {
         let turn = self.turn(rng);
         let points = self.costs.len();
-        self.last = Last::turn(turn.arm * points + turn.k);
+        let is_challenge = matches!(turn.why, explanation::Turn::Challenge { .. });
+        self.last = Last::turn(
+            turn.arm * points + turn.k,
+            is_challenge.then_some(self.incumbent * points + turn.k),
+            turn.why,
+        );
         Pull {
             instance: turn.instance,
             ..self.estimates.pull(turn.arm, turn.k)
@@ -296,7 +314,8 @@ impl Policy for Race {
     }
 
     fn explain(&self) -> Explanation {
-        self.last.explain(&self.estimates)
+        self.last
+            .explain(|pair, index| self.estimates.pair(pair, index))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A run as its journal tells it, read as far as it has been written; may be asked again while it grows.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::ReportError;
@@ -133,6 +133,8 @@ struct Stage {
 /// All that happened in a run so far.
 pub struct History {
     replay: Replay,
+    /// Where the run is, from the root.
+    pub folder: PathBuf,
     /// The first line.
     pub header: Header,
     /// What the run is about.
@@ -191,6 +193,7 @@ impl History {
         }
         let mut history = Self {
             replay: Replay::new(reader),
+            folder: whole_path(folder),
             header,
             brief,
             space,
@@ -245,12 +248,7 @@ impl History {
 
     /// The scenario as it was, if the files it names are still there.
     pub fn scenario(&self) -> Option<&Scenario> {
-        let read = || {
-            let header = &self.header;
-            let (file, folder) = (Path::new(&header.file), Path::new(&header.folder));
-            let checked = crate::scenario::parse(&header.scenario, file, folder).ok();
-            checked.map(|checked| Box::new(checked.scenario))
-        };
+        let read = || self.brief.scenario(&self.header).map(Box::new);
         self.scenario.get_or_init(read).as_deref()
     }
 
@@ -278,6 +276,14 @@ impl History {
     /// The policy's answer.
     pub fn answer(&self) -> Option<Recommendation> {
         self.stage.as_ref()?.mind.recommend()
+    }
+
+    /// What the policy believes of an arm at every limit, if its answer rests on that.
+    pub fn believed(&self, arm: ArmId) -> Option<Vec<Recommendation>> {
+        match &self.stage.as_ref()?.mind {
+            Mind::Plain(policy) => policy.believed(arm),
+            Mind::Zooming(policy) => policy.believed(arm),
+        }
     }
 
     /// Who chooses.
@@ -515,6 +521,13 @@ impl Mind {
             Self::Zooming(policy) => policy.recommend(),
         }
     }
+}
+
+/// A path that means the same wherever it is used.
+fn whole_path(folder: &Path) -> PathBuf {
+    let whole = folder.canonicalize();
+    let whole = whole.or_else(|_| std::path::absolute(folder));
+    whole.unwrap_or_else(|_| folder.to_owned())
 }
 
 fn last_characters(text: &str, count: usize) -> &str {

@@ -46,6 +46,7 @@ mod instances;
 mod json;
 mod matters;
 mod number;
+mod pairs;
 mod paste;
 mod serve;
 mod summary;

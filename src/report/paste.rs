@@ -6,7 +6,7 @@ use super::History;
 use crate::policy::Recommendation;
 use crate::scenario::Resource;
 use crate::space::Configuration;
-use crate::target::paste::use_line;
+use crate::target::paste::{Paster, use_line};
 
 /// Something to copy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,7 +23,7 @@ pub fn pastes(history: &History, answer: &Recommendation) -> Vec<Paste> {
     // The line names files: where these are gone, it could not be used.
     let line = history
         .scenario()
-        .and_then(|scenario| use_line(scenario, answer.pull));
+        .and_then(|scenario| use_line(scenario, answer.pull, Paster::Anywhere));
     if let Some(text) = line {
         pastes.push(Paste {
             title: "Command line",

@@ -1,39 +1,88 @@
-//! What a pull runs, as a line to paste into a shell. The summary, `best` and the report's page all show this one.
+//! What a pull runs, as a line to paste into a shell. The summary, `best` and the report's page all show these.
 
 use std::path::Path;
 
 use super::command::Commands;
 use super::forest::as_command;
 use crate::round::{Limit, Pull};
-use crate::scenario::{Isolation, Launch, Resource, Scenario, Target};
+use crate::scenario::{Isolation, Launch, Limits, Resource, Scenario, Target};
 
-/// A line that runs the pair: the command under its limit, on the first instance; none for virtual targets.
-pub fn use_line(scenario: &Scenario, pull: Pull) -> Option<String> {
+/// Who is to paste a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paster {
+    /// Somebody in our own current folder, who needs no way to a command that runs there.
+    Here,
+    /// Somebody we know nothing of: a page is read anywhere.
+    Anywhere,
+}
+
+/// A line that runs the pair as the run did: under its limit and all guards, on the first instance; none for virtual targets.
+pub fn use_line(scenario: &Scenario, pull: Pull, by: Paster) -> Option<String> {
     let pull = Pull {
         limit: pull.limit.written(),
         ..pull
     };
+    let launch = launch(scenario, pull, scenario.seed)?;
+    let guards = guard_options(scenario);
     match &scenario.target {
-        Target::Forest(_) => {
-            let line = command_line(scenario, pull, scenario.seed)?;
-            Some(format!(
-                "{line} {limit}",
-                limit = forest_limit(scenario.limits.of, pull.limit)
-            ))
+        // A fit in our own process looks at its limit itself, which `exec` could not: work is no clock.
+        Target::Forest(forest) if forest.isolation == Isolation::Thread => {
+            let limit = forest_limit(scenario.limits.of, pull.limit);
+            Some(match &*guards.join(" ") {
+                "" => format!("{} {limit}", launch.shell_line()),
+                guards => format!("{} {limit}", launch.exec_line(guards)),
+            })
         }
-        Target::Command(_) => {
-            let limit = limit_option(scenario.limits.of, pull.limit);
-            Some(launch(scenario, pull, scenario.seed)?.exec_line(&limit))
+        // Its paths are whole: it runs anywhere.
+        Target::Forest(_) => Some(launch.exec_line(&exec_options(scenario, pull, guards))),
+        _ => {
+            let line = launch.exec_line(&exec_options(scenario, pull, guards));
+            Some(placed(&launch, &line, by))
         }
-        _ => None,
     }
 }
 
-fn limit_option(of: Resource, limit: Limit) -> String {
-    match of {
+/// What `exec` enforces: the limit, then the guards.
+fn exec_options(scenario: &Scenario, pull: Pull, guards: Vec<String>) -> String {
+    let limit = pull.limit;
+    let limit = match scenario.limits.of {
         Resource::Wall => format!("--wall {limit}s"),
         Resource::Cpu | Resource::Work => format!("--cpu {limit}s"),
-    }
+    };
+    let grace = scenario.limits.grace;
+    let grace = (grace > 0.0).then(|| format!("--grace {grace}s"));
+    let options: Vec<String> = [limit].into_iter().chain(guards).chain(grace).collect();
+    options.join(" ")
+}
+
+/// The bounds besides the limit's own clock, as options of `exec`.
+fn guard_options(scenario: &Scenario) -> Vec<String> {
+    let Limits { of, guards, .. } = &scenario.limits;
+    let clock = |name: &str, resource: Resource| {
+        let guard = guards.of(resource).filter(|_| *of != resource);
+        guard.map(|seconds| format!("--{name} {seconds}s"))
+    };
+    let memory = guards
+        .memory
+        .map(|bytes| format!("--memory {}", size(bytes)));
+    [
+        clock("wall", Resource::Wall),
+        clock("cpu", Resource::Cpu),
+        memory,
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Bytes in the largest unit that says them exactly.
+fn size(bytes: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let exact = units.iter().find(|(unit, _)| bytes.is_multiple_of(*unit));
+    exact.map_or_else(
+        || format!("{bytes}B"),
+        |(unit, name)| format!("{}{name}", bytes / unit),
+    )
 }
 
 fn forest_limit(of: Resource, limit: Limit) -> String {
@@ -43,9 +92,27 @@ fn forest_limit(of: Resource, limit: Limit) -> String {
     }
 }
 
-/// What a pull runs, as a shell reads it.
+/// What a pull runs, as a shell in our current folder reads it.
 pub fn command_line(scenario: &Scenario, pull: Pull, seed: u64) -> Option<String> {
-    launch(scenario, pull, seed).map(|launch| launch.shell_line())
+    let launch = launch(scenario, pull, seed)?;
+    let line = launch.shell_line();
+    Some(match scenario.target {
+        Target::Forest(_) => line,
+        _ => placed(&launch, &line, Paster::Here),
+    })
+}
+
+/// The line, with the way to its directory where it is not run from there.
+fn placed(launch: &Launch, line: &str, by: Paster) -> String {
+    let is_here = || {
+        let there = launch.directory.canonicalize();
+        there.is_ok_and(|there| std::env::current_dir().is_ok_and(|here| here == there))
+    };
+    if by == Paster::Here && is_here() {
+        line.to_owned()
+    } else {
+        launch.from_elsewhere(line)
+    }
 }
 
 /// What a pull launches; on the first instance where none is given.

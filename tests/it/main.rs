@@ -14,6 +14,7 @@ mod faults;
 mod forest;
 mod init;
 mod limit;
+mod paste;
 mod readme;
 mod report;
 mod run;

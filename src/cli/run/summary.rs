@@ -14,7 +14,7 @@ use crate::progress::{Account, Words};
 use crate::quantity;
 use crate::report::REPORT;
 use crate::scenario::{Resource, Scenario, shell_word};
-use crate::target::paste::{command_line, use_line};
+use crate::target::paste::{Paster, command_line, use_line};
 
 /// Everything the summary speaks of.
 pub(in crate::cli) struct Summary<'a> {
@@ -219,7 +219,7 @@ pub(in crate::cli) fn write_best(
         words.resource.name()
     )?;
     write_gain(best, to)?;
-    match use_line(scenario, pull) {
+    match use_line(scenario, pull, Paster::Here) {
         Some(line) => writeln!(to, "use       {line}"),
         None => Ok(()),
     }
@@ -255,6 +255,6 @@ pub(in crate::cli) fn best_json(scenario: &Scenario, best: Recommendation) -> se
         "interval": best.interval,
         "pulls": best.pulls,
         "censored": best.censored,
-        "command": use_line(scenario, best.pull),
+        "command": use_line(scenario, best.pull, Paster::Here),
     })
 }

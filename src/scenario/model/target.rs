@@ -128,13 +128,21 @@ impl Launch {
         self.line_of("")
     }
 
-    /// The same under `captime exec` with these options, ready to be pasted.
+    /// The same under `captime exec` with these options.
     pub fn exec_line(&self, options: &str) -> String {
         let input = match self.stdin {
             LaunchStdin::Empty => "",
             LaunchStdin::File(_) | LaunchStdin::Text(_) => "--input - ",
         };
         self.line_of(&format!("captime exec {options} {input}-- "))
+    }
+
+    /// A line of this launch for somebody who is not in its directory.
+    pub fn from_elsewhere(&self, line: &str) -> String {
+        let directory =
+            std::path::absolute(&self.directory).unwrap_or_else(|_| self.directory.clone());
+        let directory = shell_word(&directory.display().to_string());
+        format!("(cd {directory} && {line})")
     }
 
     /// Variables come before the wrapper, which hands them on: behind it they would be taken for the program.
