@@ -459,10 +459,9 @@ fn what_was_recorded_can_be_replayed() {
         &scene.captime(&["record", "s.yaml", "--times", "3", "--out", "matrix"]),
         0,
     );
-    assert!(
-        line.starts_with("target: {recorded: {consumption: matrix/consumption.csv"),
-        "{line}"
-    );
+    let table = scene.path().join("matrix/consumption.csv");
+    let expected = format!("target: {{recorded: {{consumption: {}, ", table.display());
+    assert!(line.starts_with(&expected), "{line}");
     let rewards = std::fs::read_to_string(scene.path().join("matrix/reward.csv")).unwrap();
     let mut lines = rewards.lines();
     assert_eq!(

@@ -44,6 +44,7 @@ fn reason(pull: &PullRecord, explanation: &Explanation, words: &Words) -> String
     let plain = match (pull.by, explanation.why) {
         (Some(By::Calibration), _) => "calibration: run once under the guard, to find the limits",
         (Some(By::Probe), _) => "a look at other arms, since the first pulls all failed",
+        (Some(By::Record), _) => "`captime record` runs every arm in its turn; no policy chose it",
         (None, Why::Opening) => "the opening: something that had to be played first",
         (None, Why::Index) => "it had the largest index",
         (None, Why::Sample) if explanation.turn == Some(Turn::Largest) => {
