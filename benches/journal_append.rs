@@ -41,6 +41,7 @@ fn plan(arms: usize) -> Plan {
         policy: PolicyKind::parse("rcucb").expect("a policy"),
         seed: 1,
         instances: 0,
+        instance_names: [].into(),
         space: None,
         stop_on_first_failures: false,
     }

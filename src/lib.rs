@@ -44,5 +44,6 @@ pub mod space;
 pub mod study;
 pub mod target;
 
+mod listed;
 pub mod nearest;
 pub mod quantity;

@@ -66,7 +66,7 @@ pub fn run(args: AskArgs) -> Result<Exit, Failure> {
             Failure::usage(message).hint(Some("use `captime run` to have captime run the pulls"))
         );
     };
-    let plan = Plan::of(&scenario, external.instances.len());
+    let plan = Plan::of(&scenario, &external.instances);
     let mut desk = match &args.journal {
         None => protocol::Desk::new(&scenario, State::new(plan), None, vec![]),
         Some(folder) => recorded(folder, &scenario, plan)?,

@@ -37,6 +37,16 @@ impl Failure {
         }
     }
 
+    /// Somebody stopped us (exit 130).
+    pub fn interrupted() -> Self {
+        Self {
+            exit: Exit::Interrupted,
+            message: "interrupted".to_owned(),
+            hint: None,
+            is_picture: false,
+        }
+    }
+
     /// Adds what the user can change to get past this.
     #[must_use]
     pub fn hint(mut self, hint: Option<impl ToString>) -> Self {

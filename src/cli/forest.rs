@@ -14,6 +14,7 @@ use crate::learner::{
     Allowance, Dataset, DatasetError, ForestReport, Importance, LevelOrder, Normalise, Params,
     ReadOptions, Resource, Simd, Split, Stop, Task,
 };
+use crate::listed;
 use crate::quantity;
 use clap::{Args, ValueEnum};
 
@@ -30,8 +31,8 @@ pub struct ForestArgs {
     /// The column to predict
     #[arg(long, value_name = "COLUMN")]
     predict: String,
-    /// Columns to leave out, such as ids
-    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
+    /// Columns to leave out, such as ids: Id,Name; quoted, as in CSV, where a name holds a comma
+    #[arg(long, value_name = "COLUMNS")]
     drop: Vec<String>,
     /// The order of the levels of a text column, as COLUMN=LOW,MIDDLE,HIGH; may be given several times
     #[arg(long, value_name = "ORDER")]
@@ -228,12 +229,15 @@ fn read(args: &ForestArgs) -> Result<Dataset, Failure> {
             Failure::usage(format!("--levels `{order}` names no column"))
                 .hint(Some("write it like Quality=Poor,Fair,Good"))
         })?;
-        let names = names.split(',').map(str::to_owned).collect();
-        levels.insert(column.to_owned(), names);
+        levels.insert(column.to_owned(), listed::read(names));
     }
     let options = ReadOptions {
         predict: args.predict.clone(),
-        drop: args.drop.clone(),
+        drop: args
+            .drop
+            .iter()
+            .flat_map(|word| listed::read(word))
+            .collect(),
         levels,
         order: args.level_order,
         task: args.task,

@@ -86,7 +86,7 @@ pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
         },
     )
     .map_err(|error| elsewhere(failure(&error), &error))?;
-    let rows = rows(&scenario, &plan, args.times);
+    let rows = rows(&plan, args.times);
     let total = (rows.len() * plan.arms) as u64;
     let slots = (args.slots as usize).min(allowed_cpus().len().max(1) * 64);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -157,7 +157,7 @@ fn yaml_amount(of: Resource, limit: Limit) -> String {
 
 /// What is measured depends on arms, target and guards only, not on who will choose among them, at what price and how long:
 /// every run is granted the largest limit there is.
-fn measuring(scenario: &mut Scenario, instances: usize) -> Plan {
+fn measuring(scenario: &mut Scenario, instances: &[String]) -> Plan {
     let limit = match Plan::of(scenario, instances).limits {
         Limits::Grid(grid) => grid.max(),
         Limits::Calibrate(how) => how.guard,
@@ -335,8 +335,8 @@ fn cell(seen: &Observation) -> Cell {
 }
 
 /// The names of the rows: instances, or numbers where there are none.
-fn rows(scenario: &Scenario, plan: &Plan, times: u32) -> Vec<String> {
-    let names = scenario.target.instances();
+fn rows(plan: &Plan, times: u32) -> Vec<String> {
+    let names = &plan.instance_names;
     (0..times)
         .flat_map(|time| {
             (0..plan.instances.max(1)).map(move |instance| match names.get(instance) {

@@ -14,8 +14,8 @@ use super::run_folder::{self, failure};
 use super::{Exit, Failure, exit_code};
 use crate::journal::{EndReason, Syncing};
 use crate::orchestrator::{
-    Budget, Finished, Next, Now, Opened, Orchestrator, Plan, Setup, Tally, Watch, allowed_cpus,
-    cpus_of_slots, open,
+    Budget, Finished, Next, Now, Opened, Orchestrator, PAUSES, Plan, Setup, Tally, Watch,
+    allowed_cpus, cpus_of_slots, open,
 };
 use crate::progress::{Account, Events, Lines, Terminal, Words};
 use crate::report::{Keeper, write_report};
@@ -103,8 +103,8 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
         account.step(step);
     })
     .map_err(|error| failure(&error))?;
-    say_how_it_opens(&opened, &folder, args.quiet)?;
-    warn_if_lowered(&opened, &enforcement)?;
+    say_how_it_opens(&opened, &folder, args.quiet);
+    warn_if_lowered(&opened, &enforcement);
     let budget = Budget::of(&scenario.budget);
     let slots = slots(&args, &scenario, &stage);
     let words = Words {
@@ -126,12 +126,14 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
             &words,
             &mut account,
         )?;
-        drop(keeper);
-        if let Err(error) = write_report(&folder) {
-            writeln!(
-                std::io::stderr().lock(),
-                "captime: warning: there is no report: {error}"
-            )?;
+        if finished.is_hasty {
+            // Its thread ends with us; the report can be made at any time.
+            std::mem::forget(keeper);
+        } else {
+            drop(keeper);
+            if let Err(error) = write_report(&folder) {
+                warn(&format!("there is no report: {error}"));
+            }
         }
         finished
     };
@@ -145,14 +147,30 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
         reason: finished.reason,
         file: &args.scenario,
     };
-    match args.format {
-        Format::Text => summary.write(&mut std::io::stdout().lock())?,
-        Format::Json => summary.write_json(&mut std::io::stdout().lock())?,
-    }
+    let told = match args.format {
+        Format::Text => summary.write(&mut std::io::stdout().lock()),
+        Format::Json => summary.write_json(&mut std::io::stdout().lock()),
+    };
+    told.or_else(unless_nobody_reads)?;
     if finished.reason == EndReason::FirstFailures {
         return Err(summary.hopeless());
     }
     Ok(exit(finished.reason, finished.state.tally()))
+}
+
+/// A reader that went away, or a terminal that was closed, does not change how the run ended.
+fn unless_nobody_reads(error: std::io::Error) -> std::io::Result<()> {
+    let is_closed_terminal = error.raw_os_error() == Some(libc::EIO);
+    if is_closed_terminal || error.kind() == std::io::ErrorKind::BrokenPipe {
+        Ok(())
+    } else {
+        Err(error)
+    }
+}
+
+/// Says something on stderr, if anybody is there.
+fn warn(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "captime: warning: {text}");
 }
 
 fn exit(reason: EndReason, tally: Tally) -> Exit {
@@ -180,43 +198,38 @@ fn log(level: LogLevel) {
         .with_max_level(level)
         .with_writer(std::io::stderr)
         .with_ansi(colours)
+        // To complain about a stderr that is gone would be to panic.
+        .log_internal_errors(false)
         .try_init();
 }
 
-fn say_how_it_opens(opened: &Opened, folder: &Path, is_quiet: bool) -> Result<(), Failure> {
-    let mut stderr = std::io::stderr().lock();
+fn say_how_it_opens(opened: &Opened, folder: &Path, is_quiet: bool) {
     if opened.is_cut {
-        writeln!(
-            stderr,
-            "captime: warning: the last line of {} was torn and has been cut",
+        warn(&format!(
+            "the last line of {} was torn and has been cut",
             opened.journal.path().display()
-        )?;
+        ));
     }
     if !is_quiet && !opened.is_new {
         let rounds = opened.state.tally().learned + opened.progress.waiting.len() as u64;
-        writeln!(
-            stderr,
+        // Nobody reads it: the run itself matters.
+        let _ = writeln!(
+            std::io::stderr().lock(),
             "captime: going on with {} after {rounds} rounds",
             folder.display()
-        )?;
+        );
     }
-    Ok(())
 }
 
 /// Limits are never silently enforced in another way than when the run was started.
-fn warn_if_lowered(opened: &Opened, now: &serde_json::Value) -> Result<(), Failure> {
+fn warn_if_lowered(opened: &Opened, now: &serde_json::Value) {
     let then = &opened.enforcement;
     if !then.is_null() && (then["level"] != now["level"] || then["memory"] != now["memory"]) {
-        writeln!(
-            std::io::stderr().lock(),
-            "captime: warning: limits were enforced by {} (memory: {}) when this run was started, now by {} (memory: {})",
-            then["level"],
-            then["memory"],
-            now["level"],
-            now["memory"]
-        )?;
+        warn(&format!(
+            "limits were enforced by {} (memory: {}) when this run was started, now by {} (memory: {})",
+            then["level"], then["memory"], now["level"], now["memory"]
+        ));
     }
-    Ok(())
 }
 
 fn slots(args: &RunArgs, scenario: &Scenario, stage: &Stage) -> usize {
@@ -268,6 +281,7 @@ fn over(opened: Opened, budget: Budget, account: &mut Account) -> Finished {
     Finished {
         reason,
         seconds: progress.seconds,
+        is_hasty: false,
         state,
     }
 }
@@ -330,6 +344,7 @@ fn play(
             slots,
             budget,
             retries: scenario.retries,
+            pauses: PAUSES,
             enforcement,
             watch: &mut watch,
         };

@@ -93,7 +93,7 @@ pub(super) fn elsewhere(failure: Failure, error: &RunError) -> Failure {
         RunError::Changed { .. } | RunError::Lowered { .. } | RunError::Foreign { .. } => {
             failure.hint(Some("change it back, or give another folder with `--out`"))
         }
-        RunError::Journal(_) | RunError::System(_) => failure,
+        RunError::Journal(_) | RunError::Lost { .. } | RunError::System(_) => failure,
     }
 }
 

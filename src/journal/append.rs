@@ -3,10 +3,13 @@
 //! A write reaches the kernel before it returns, so a killed captime loses nothing. What must survive a power cut too,
 //! the outcomes, is waited for: everything written when a sync begins is covered by it, so outcomes that arrive during
 //! one share the next.
+//!
+//! Lines are written at the place we know to be the end of ours, not at the end of the file: what a target appends to the
+//! file is overwritten by the next line, where it would otherwise be damage in the middle for ever.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -70,7 +73,7 @@ impl Appender {
     /// Goes on with a journal that `reader` has read to its end, cutting off a torn tail.
     pub fn resume(reader: &Reader, syncing: Syncing) -> Result<Self, JournalError> {
         let path = reader.path().to_owned();
-        let open = OpenOptions::new().append(true).open(&path);
+        let open = OpenOptions::new().write(true).open(&path);
         let file = open.map_err(|error| JournalError::write(&path, error))?;
         file.set_len(reader.whole())
             .map_err(|error| JournalError::write(&path, error))?;
@@ -136,7 +139,13 @@ impl Appender {
         if self.is_broken || self.pending.is_empty() {
             return Ok(());
         }
-        match self.file.write_all(&self.pending) {
+        // Our line would stand behind a hole.
+        let intact = whole(&self.file, self.length);
+        intact.map_err(|error| {
+            self.is_broken = true;
+            JournalError::write(&self.path, error)
+        })?;
+        match self.file.write_all_at(&self.pending, self.length) {
             Ok(()) => {
                 self.length += self.pending.len() as u64;
                 self.pending.clear();
@@ -172,7 +181,14 @@ impl Appender {
         if self.is_broken {
             return Ok(());
         }
-        synced(&self.file).map_err(|error| JournalError::write(&self.path, error))
+        let ended = || {
+            if self.file.metadata()?.len() > self.length {
+                // Somebody else's: ours ends here.
+                self.file.set_len(self.length)?;
+            }
+            synced(&self.file)
+        };
+        ended().map_err(|error| JournalError::write(&self.path, error))
     }
 
     /// An error of the syncing thread, as one of the journal.
@@ -185,12 +201,21 @@ impl Appender {
 fn synced(file: &File) -> io::Result<()> {
     file.sync_data()?;
     if file.metadata()?.nlink() == 0 {
-        return Err(io::Error::new(
-            io::ErrorKind::NotFound,
-            "it was deleted while the run went on",
-        ));
+        return Err(gone("it was deleted while the run went on"));
     }
     Ok(())
+}
+
+/// Makes sure that nobody has cut off what we wrote.
+fn whole(file: &File, length: u64) -> io::Result<()> {
+    if file.metadata()?.len() < length {
+        return Err(gone("it was shortened while the run went on"));
+    }
+    Ok(())
+}
+
+fn gone(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, what)
 }
 
 /// The thread that syncs; ends when it is dropped.

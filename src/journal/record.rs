@@ -172,6 +172,9 @@ pub struct OutcomeRecord<'a> {
     /// The end of what a failed command wrote to stderr.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<Cow<'a, str>>,
+    /// What of `cpu` and `memory` is a lower bound although the session's enforcement is exact: `cpu`, `memory` or `cpu,memory`.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub inexact: Option<Cow<'a, str>>,
     /// The slot it ran in, counted from 1, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<u32>,
@@ -212,6 +215,7 @@ impl OutcomeRecord<'_> {
             failed: own(self.failed),
             guard: own(self.guard),
             stderr: own(self.stderr),
+            inexact: own(self.inexact),
             ..self
         }
     }

@@ -105,8 +105,8 @@ pub struct StoredParameter {
 }
 
 impl Plan {
-    /// What a run of this scenario is about; `instances` as the target counts them.
-    pub fn of(scenario: &Scenario, instances: usize) -> Self {
+    /// What a run of this scenario is about; `instances` are those that the target draws from, by name.
+    pub fn of(scenario: &Scenario, instances: &[String]) -> Self {
         let limits = match &scenario.limits.from {
             LimitSource::Grid(grid) => Limits::Grid(grid.clone()),
             LimitSource::Max(max) => {
@@ -135,7 +135,8 @@ impl Plan {
             unit: scenario.price.unit,
             policy: scenario.policy().clone(),
             seed: scenario.seed,
-            instances,
+            instances: instances.len(),
+            instance_names: instances.into(),
             space: Some(Arc::new(scenario.space.clone())),
             stop_on_first_failures: scenario.stop_on_first_failures && is_run,
         }
@@ -169,7 +170,7 @@ impl Brief {
             options: plan.policy.parameters(),
             stop_on_first_failures: plan.stop_on_first_failures,
             instance_count: plan.instances,
-            instances: scenario.target.instances().to_vec(),
+            instances: plan.instance_names.to_vec(),
             arms: StoredArms::of(&scenario.space),
         }
     }
@@ -209,6 +210,7 @@ impl Brief {
             policy: PolicyKind::from_options(&self.policy, options.collect()).ok()?,
             seed,
             instances: self.instance_count,
+            instance_names: self.instances.as_slice().into(),
             space: self.space().map(Arc::new),
             stop_on_first_failures: self.stop_on_first_failures,
         })
@@ -365,7 +367,7 @@ mod tests {
 
     fn comes_back(text: &str) -> Brief {
         let scenario = scenario(text);
-        let plan = Plan::of(&scenario, 0);
+        let plan = Plan::of(&scenario, scenario.target.instances());
         let brief = Brief::of(&scenario, &plan);
         let stored = serde_json::to_string(&brief).unwrap();
         let read: Brief = serde_json::from_str(&stored).unwrap();

@@ -1,18 +1,19 @@
 //! The loop itself: events in, one state change each, journal before learning.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::time::Instant;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::event::{Event, Now, Running, Watch};
+use super::losses::{Fate, GivenUp, Losses};
 use super::signal::Signals;
 use super::timers::{Timers, elapsed, ticked};
+use super::written::record;
 use super::{Budget, Clock, Next, Progress, RunError, State};
 use crate::journal::{
     Appender, Durable, End, EndReason, Learned, Lost, OutcomeRecord, PullRecord, Session, Syncing,
 };
-use crate::round::{Observation, Round, Seen};
 use crate::target::{Ended, Ending, Failing, Job, Measured, Outcome, Target};
 
 /// What a session is made of.
@@ -33,6 +34,8 @@ pub struct Setup<'a> {
     pub budget: Budget,
     /// How often a lost pull is run again before it counts as failed.
     pub retries: u32,
+    /// How long nothing is started after the first, second and any later loss in a row.
+    pub pauses: [Duration; 3],
     /// What of the limits is enforced in this session, for the record.
     pub enforcement: serde_json::Value,
     /// Who looks on.
@@ -48,6 +51,8 @@ pub struct Finished {
     pub state: State,
     /// Seconds over all sessions.
     pub seconds: f64,
+    /// Whether somebody asked twice, and wants us gone.
+    pub is_hasty: bool,
 }
 
 /// A session under way.
@@ -60,14 +65,13 @@ pub struct Orchestrator<'a> {
     signals: Signals,
     clock: Clock,
     budget: Budget,
-    retries: u32,
     watch: &'a mut dyn Watch,
     slots: Vec<Option<Running>>,
     /// Pulls to run again, before anything new is chosen.
     again: VecDeque<PullRecord>,
     /// Outcomes that are written, with their line, and not learned from yet.
     unlearned: VecDeque<(u64, Box<Learned>)>,
-    lost: BTreeMap<u64, u32>,
+    losses: Losses,
     /// Set once nothing more is started and what runs is being stopped.
     stopping: Option<EndReason>,
     signals_seen: u32,
@@ -85,6 +89,7 @@ impl<'a> Orchestrator<'a> {
             slots,
             budget,
             retries,
+            pauses,
             enforcement,
             watch,
         } = setup;
@@ -111,7 +116,6 @@ impl<'a> Orchestrator<'a> {
             signals: Signals::listen()?,
             clock: Clock::from(progress.seconds),
             budget,
-            retries,
             watch,
             slots: vec![None; slots.max(1)],
             again: progress.in_flight,
@@ -120,7 +124,7 @@ impl<'a> Orchestrator<'a> {
                 .into_iter()
                 .map(|learned| (0, learned))
                 .collect(),
-            lost: progress.lost,
+            losses: Losses::new(retries, pauses, progress.lost),
             stopping: None,
             signals_seen: 0,
         })
@@ -154,6 +158,7 @@ impl<'a> Orchestrator<'a> {
             () = elapsed(&mut timers.wall), if timers.wall.is_some() && self.stopping.is_none() => Event::WallOver,
             Some(durable) = self.durable.recv() => Event::Durable(durable),
             Some(ended) = self.ends.recv() => Event::Ended(ended),
+            () = paused(self.losses.not_before), if self.stopping.is_none() => Event::PauseOver,
             () = ticked(&mut timers.tick), if timers.tick.is_some() => Event::Tick,
         }
     }
@@ -167,6 +172,10 @@ impl<'a> Orchestrator<'a> {
                 self.signals_seen += 1;
                 self.stop(EndReason::Interrupted);
             }
+            Event::PauseOver => {
+                self.losses.not_before = None;
+                self.fill()?;
+            }
             Event::WallOver => self.stop(EndReason::Wall),
             Event::Tick => {
                 self.watch
@@ -176,7 +185,7 @@ impl<'a> Orchestrator<'a> {
         if self.watch.is_gone() {
             self.stop(EndReason::Interrupted);
         }
-        Ok(())
+        self.settle_losses()
     }
 
     /// Runs again what was in flight, and learns what the last session could not.
@@ -195,7 +204,11 @@ impl<'a> Orchestrator<'a> {
         };
         let pull = running.pull;
         match ended.ending {
-            Ending::Brought(outcome) => self.brought(ended.slot, pull, *outcome),
+            Ending::Brought(outcome) => {
+                let given_up = self.losses.brought();
+                self.brought(ended.slot, pull, *outcome)?;
+                self.failed_for_good(given_up)
+            }
             Ending::Stopped => {
                 if self.stopping.is_none() {
                     self.again.push_back(pull);
@@ -238,23 +251,60 @@ impl<'a> Orchestrator<'a> {
         }
         tracing::warn!(round = pull.round.0, why, "lost");
         self.watch.lost(&pull, &why);
-        let times = self.lost.entry(pull.round.0).or_default();
-        *times += 1;
-        if *times > self.retries {
+        let fate = self.losses.lost(slot, pull, &why);
+        self.journal.append(&Lost {
+            lost: pull.round,
+            why,
+        })?;
+        match fate {
+            Fate::Again => self.again.push_back(pull),
+            Fate::GivenUp => {}
+            Fate::NoHope => return Err(self.no_hope()),
+        }
+        self.fill()
+    }
+
+    /// Pulls that take their launcher with them on a machine that works count as failed.
+    fn failed_for_good(&mut self, given_up: Vec<GivenUp>) -> Result<(), RunError> {
+        for GivenUp {
+            slot,
+            pull,
+            times,
+            why,
+        } in given_up
+        {
             let failing = Failing {
                 reason: format!("lost {times} times: {why}"),
                 guard: None,
                 stderr: String::new(),
             };
             let outcome = Outcome::failed(pull.pull(), failing, None, Measured::default());
-            return self.brought(slot, pull, outcome);
+            self.brought(slot, pull, outcome)?;
         }
-        self.journal.append(&Lost {
-            lost: pull.round,
-            why,
-        })?;
-        self.again.push_back(pull);
-        self.fill()
+        Ok(())
+    }
+
+    /// Where nothing runs and nothing can be started before the pulls that were given up have an outcome, they get one.
+    fn settle_losses(&mut self) -> Result<(), RunError> {
+        let is_over = self.losses.has_given_up()
+            && self.is_idle()
+            && self.again.is_empty()
+            && !self.losses.is_pausing()
+            && self.stopping.is_none();
+        if !is_over {
+            return Ok(());
+        }
+        match self.losses.settle() {
+            Some(given_up) => self.failed_for_good(given_up),
+            None => Err(self.no_hope()),
+        }
+    }
+
+    fn no_hope(&self) -> RunError {
+        RunError::Lost {
+            rounds: self.losses.rounds(),
+            why: self.losses.why(),
+        }
     }
 
     /// Learns, in order, from the outcomes that are on disk; each makes room for one launch.
@@ -291,7 +341,7 @@ impl<'a> Orchestrator<'a> {
 
     /// Launches as long as there is room and budget.
     fn fill(&mut self) -> Result<(), RunError> {
-        while self.stopping.is_none() {
+        while self.stopping.is_none() && !self.losses.is_pausing() {
             let running = self.slots.iter().flatten().count();
             if running + self.unlearned.len() >= self.slots.len() {
                 return Ok(());
@@ -373,17 +423,20 @@ impl<'a> Orchestrator<'a> {
 
     /// Why the session is over, if it is: nothing runs, nothing waits, and nothing more is started.
     fn finished(&self) -> Option<EndReason> {
-        let is_idle = self.slots.iter().all(Option::is_none) && self.unlearned.is_empty();
-        if !is_idle {
+        if !self.is_idle() {
             return None;
         }
         self.stopping.or_else(|| {
-            if self.again.is_empty() {
+            if self.again.is_empty() && !self.losses.has_given_up() {
                 self.spent()
             } else {
                 None
             }
         })
+    }
+
+    fn is_idle(&self) -> bool {
+        self.slots.iter().all(Option::is_none) && self.unlearned.is_empty()
     }
 
     fn finish(mut self, reason: EndReason) -> Result<Finished, RunError> {
@@ -397,8 +450,17 @@ impl<'a> Orchestrator<'a> {
         Finished {
             reason,
             seconds: self.clock.seconds(),
+            is_hasty: self.signals_seen > 1,
             state: self.state,
         }
+    }
+}
+
+/// Waits until a pause is over; for ever without one.
+async fn paused(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until.into()).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -413,56 +475,5 @@ fn now<'a>(
         slots,
         seconds: clock.seconds(),
         budget,
-    }
-}
-
-/// An outcome as the journal has it, but for where and when.
-pub(crate) fn record(round: Round, outcome: Outcome) -> OutcomeRecord<'static> {
-    let Outcome {
-        observation,
-        failure,
-        consumption,
-        score,
-        is_clamped,
-        measured,
-    } = outcome;
-    let (reward, censored, is_failed) = match Observation::seen(&observation) {
-        Seen::Rewarded { reward, .. } => (Some(reward), None, false),
-        Seen::Censored { at } => (None, Some(at.get()), false),
-        Seen::Failed => (None, None, true),
-    };
-    let consumption = match observation.seen() {
-        Seen::Rewarded { consumption, .. } => Some(consumption),
-        _ => consumption,
-    };
-    let failing = failure.filter(|_| is_failed);
-    let (reason, guard, stderr) = match failing {
-        Some(Failing {
-            reason,
-            guard,
-            stderr,
-        }) => (
-            Some(reason),
-            guard.map(|guard| guard.name().into()),
-            Some(stderr).filter(|text| !text.is_empty()),
-        ),
-        None => (is_failed.then(|| "failed".to_owned()), None, None),
-    };
-    OutcomeRecord {
-        outcome: round.0,
-        reward,
-        censored,
-        failed: reason.map(Into::into),
-        consumption,
-        guard,
-        score,
-        clamped: is_clamped,
-        wall: measured.wall,
-        cpu: measured.cpu,
-        memory: measured.memory,
-        exit: measured.exit,
-        signal: measured.signal,
-        stderr: stderr.map(Into::into),
-        ..OutcomeRecord::default()
     }
 }

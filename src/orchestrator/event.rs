@@ -15,6 +15,8 @@ pub(super) enum Event {
     Durable(Durable),
     /// Somebody wants us to stop.
     Signal,
+    /// The pause after a loss is over.
+    PauseOver,
     /// The wall budget is over.
     WallOver,
     /// Time to show how things stand.

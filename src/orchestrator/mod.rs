@@ -10,6 +10,7 @@ mod clock;
 mod dispatch;
 mod event;
 mod first_failures;
+mod losses;
 mod opening;
 mod past;
 mod plan;
@@ -20,18 +21,20 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod written;
 
 pub use brief::{Brief, StoredArms, StoredLimits, StoredParameter};
 pub use clock::Clock;
-pub(crate) use dispatch::record as outcome_record;
 pub use dispatch::{Finished, Orchestrator, Setup};
 pub use event::{Now, Running, Watch};
+pub use losses::PAUSES;
 pub use opening::{Opened, open};
 pub use past::{Past, gain, settled};
 pub use plan::{Budget, Calibrate, Limits, Plan};
 pub use resume::{Progress, resume};
 pub use slots::{allowed_cpus, cpus_of_slots};
 pub use state::{Next, State, Tally};
+pub(crate) use written::record as outcome_record;
 
 use crate::journal::JournalError;
 
@@ -61,6 +64,14 @@ pub enum RunError {
         /// What is asked for.
         to: Budget,
     },
+    /// Pull after pull was lost, each more often than it is run again.
+    #[error("{rounds} rounds were lost one after the other, which is no fault of theirs: {why}")]
+    Lost {
+        /// How many.
+        rounds: usize,
+        /// What became of the last.
+        why: String,
+    },
     /// The system refuses signals or threads.
     #[error("cannot start the run: {0}")]
     System(#[from] std::io::Error),
@@ -79,6 +90,10 @@ impl RunError {
             Self::Lowered { .. } => {
                 Some("raise it again, or start a new run with `--fresh`".into())
             }
+            Self::Lost { .. } => Some(
+                "nothing was learned from them; when the machine has room again, the same command goes on"
+                    .into(),
+            ),
             Self::System(_) => None,
         }
     }

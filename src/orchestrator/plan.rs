@@ -28,6 +28,8 @@ pub struct Plan {
     pub seed: u64,
     /// How many instances one is drawn from each round; 0 if there are none.
     pub instances: usize,
+    /// What they are called; empty where that is not known.
+    pub instance_names: Arc<[String]>,
     /// What the arms are set to, where it is known.
     pub space: Option<Arc<Space>>,
     /// Whether a run whose first pulls all fail is stopped.

@@ -6,7 +6,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::words::{self, Words};
 use crate::journal::{Calibrated, EndReason, PullRecord};
-use crate::orchestrator::{Now, Watch};
+use crate::orchestrator::{Now, State, Watch};
 use crate::quantity;
 
 /// More slots than this are not shown one by one.
@@ -52,6 +52,26 @@ impl Terminal {
         }
     }
 
+    /// What the run is at, in two lines.
+    fn doing(&self, state: &State) -> (String, String) {
+        // An answer during calibration would take a policy of its own, told everything from the start.
+        if let Some(calibration) = words::calibration(state) {
+            let why = "  limits are chosen by what these take".to_owned();
+            return (calibration, why);
+        }
+        match state.recommend() {
+            None => (self.words.best(None), String::new()),
+            Some(best) => (
+                format!("best so far: {}", words::standing(&best)),
+                format!(
+                    "  up to {}: {}",
+                    self.words.limit(best.pull.limit),
+                    self.words.arm(best.pull.arm)
+                ),
+            ),
+        }
+    }
+
     fn say(&self, text: &str) {
         // Nobody reads it: the run itself matters, and goes on.
         let _ = self.all.println(format!("captime: {text}"));
@@ -78,21 +98,7 @@ impl Watch for Terminal {
             0 => "no round is over yet".to_owned(),
             _ => format!("{}, {rate:.1} rounds/s", self.words.tally(tally)),
         });
-        let (doing, configuration) = match (words::calibration(now.state), now.state.recommend()) {
-            (Some(calibration), _) => (
-                calibration,
-                "  limits are chosen by what these take".to_owned(),
-            ),
-            (None, None) => (self.words.best(None), String::new()),
-            (None, Some(best)) => (
-                format!("best so far: {}", words::standing(&best)),
-                format!(
-                    "  up to {}: {}",
-                    self.words.limit(best.pull.limit),
-                    self.words.arm(best.pull.arm)
-                ),
-            ),
-        };
+        let (doing, configuration) = self.doing(now.state);
         self.best.set_message(doing);
         self.configuration.set_message(configuration);
         self.space.set_message("");

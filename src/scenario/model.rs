@@ -116,13 +116,16 @@ impl Scenario {
             option("threads", forest.threads.to_string());
         }
         if !forest.drop.is_empty() {
-            option("drop", forest.drop.join(","));
+            option("drop", crate::listed::write(&forest.drop));
         }
         match &forest.levels {
             Levels::ByMean => option("level-order", "by-response".into()),
             Levels::Alphabetical(listed) => {
                 for (column, levels) in listed {
-                    option("levels", format!("{column}={}", levels.join(",")));
+                    option(
+                        "levels",
+                        format!("{column}={}", crate::listed::write(levels)),
+                    );
                 }
             }
         }

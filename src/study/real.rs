@@ -25,8 +25,8 @@ use crate::target::{Ended, Ending, Job, Outcome, Target};
 pub struct RealPlan {
     /// The scenario; its policies and budget do not matter.
     pub scenario: Scenario,
-    /// How many instances the target has.
-    pub instances: usize,
+    /// The instances the target draws from, by name.
+    pub instances: Vec<String>,
     /// Who.
     pub policies: Vec<PolicyKind>,
     /// Rounds of a repetition; the paper's T = 2 n m if none.
@@ -134,7 +134,7 @@ impl RealPlan {
         session: &mut Turns<'_, '_>,
     ) -> Result<(Option<LimitGrid>, Halt), RealError> {
         let scenario = self.scenario_of(&self.scenario.policies[0], self.seed, None);
-        let plan = Plan::of(&scenario, self.instances);
+        let plan = Plan::of(&scenario, &self.instances);
         if let crate::orchestrator::Limits::Grid(grid) = plan.limits {
             return Ok((Some(grid), Halt::Done));
         }
@@ -186,7 +186,7 @@ impl RealPlan {
         let label = super::result::label(policy);
         let seed = seed_of(self.seed, repetition);
         let scenario = self.scenario_of(policy, seed, Some(limits));
-        let plan = Plan::of(&scenario, self.instances);
+        let plan = Plan::of(&scenario, &self.instances);
         let folder = self
             .folder
             .join(format!("{}-{}", file_name(&label), repetition + 1));

@@ -86,7 +86,7 @@ impl Setting {
 
 /// The limits that `captime run` would find on this target.
 fn calibrated(scenario: &Scenario, target: &dyn VirtualTarget) -> LimitGrid {
-    let mut state = State::new(Plan::of(scenario, target.instances()));
+    let mut state = State::new(Plan::of(scenario, target.instance_names()));
     while let (Some(_), Next::Pull(pull)) = (state.calibration(), state.choose()) {
         state.launched(&pull);
         let observation = target

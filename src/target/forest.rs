@@ -10,6 +10,7 @@ use crate::learner::{
     Allowance, Consumed, Dataset, DatasetError, LevelOrder, Normalise, Params, ReadOptions,
     Resource, Split, Stop, Task,
 };
+use crate::listed;
 use crate::round::{Observation, Pull};
 use crate::scenario::{self, Guards, Levels, ScoreForm, ScorePlace, Template};
 use crate::space::{Configuration, Space, Value};
@@ -322,16 +323,17 @@ pub fn as_command(forest: &scenario::Forest, space: &Space, binary: &Path) -> sc
     if forest.normalise == scenario::Normalise::Sd {
         words.push("--normalise=sd".into());
     }
-    words.extend(
-        forest
-            .drop
-            .iter()
-            .map(|column| format!("--drop={}", plain(column))),
-    );
+    if !forest.drop.is_empty() {
+        words.push(format!("--drop={}", plain(&listed::write(&forest.drop))));
+    }
     match &forest.levels {
         Levels::ByMean => words.push("--level-order=by-response".into()),
         Levels::Alphabetical(listed) => words.extend(listed.iter().map(|(column, levels)| {
-            format!("--levels={}={}", plain(column), plain(&levels.join(",")))
+            format!(
+                "--levels={}={}",
+                plain(column),
+                plain(&listed::write(levels))
+            )
         })),
     }
     for parameter in space.parameters() {

@@ -25,7 +25,7 @@ mod running;
 pub mod synthetic;
 
 pub use error::TargetError;
-pub use outcome::{Failing, Guard, Measured, Outcome};
+pub use outcome::{Failing, Guard, Inexact, Measured, Outcome};
 pub use running::{Ended, Ending, Ends, InVirtualTime, Job, Target};
 
 use crate::round::{ArmId, Limit, Observation, Price, Pull, Round};
@@ -38,6 +38,11 @@ pub trait VirtualTarget: Send + Sync {
     /// How many instances it draws from; 0 if it knows no instances.
     fn instances(&self) -> usize {
         0
+    }
+
+    /// Their names; empty where they have none.
+    fn instance_names(&self) -> &[String] {
+        &[]
     }
 
     /// The pull with its instance: the one it names, or where there are instances and it names none, one drawn by

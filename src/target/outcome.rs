@@ -65,6 +65,38 @@ pub struct Measured {
     pub exit: Option<i32>,
     /// Signal that ended it.
     pub signal: Option<i32>,
+    /// What of it is less exact than the session promised.
+    pub inexact: Inexact,
+}
+
+/// What was measured, and limited, less exactly than it should have been: such numbers are lower bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Inexact {
+    /// CPU time.
+    pub cpu: bool,
+    /// Memory.
+    pub memory: bool,
+}
+
+impl Inexact {
+    /// As the journal has it: `cpu`, `memory` or `cpu,memory`; none if all is as it should be.
+    pub fn name(self) -> Option<&'static str> {
+        match (self.cpu, self.memory) {
+            (false, false) => None,
+            (true, false) => Some("cpu"),
+            (false, true) => Some("memory"),
+            (true, true) => Some("cpu,memory"),
+        }
+    }
+
+    /// What is worse than `promised`, which may be inexact itself.
+    #[must_use]
+    pub fn beyond(self, promised: Self) -> Self {
+        Self {
+            cpu: self.cpu && !promised.cpu,
+            memory: self.memory && !promised.memory,
+        }
+    }
 }
 
 impl Outcome {

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::scene::{Scene, expect};
+use crate::scene::{Scene, expect, houses};
 
 /// What a shell in this folder makes of a line, with our captime as `captime`.
 fn pasted(line: &str, folder: &Path) -> Output {
@@ -138,8 +138,7 @@ fn the_example_as_a_newcomer_runs_it() {
 #[test]
 fn a_forest_is_pasted_with_its_guards() {
     let scene = Scene::new("");
-    let rows: String = (0..60).map(|row| format!("{row},{}\n", row * 2)).collect();
-    scene.write("data/houses.csv", &format!("size,price\n{rows}"));
+    scene.write("data/houses.csv", &houses(60));
     for (isolation, limits, begins) in [
         ("thread", "of: work, grid: [1e9]", "captime forest "),
         (

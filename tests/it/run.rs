@@ -126,21 +126,32 @@ fn what_a_run_leaves_can_be_read_in_many_ways() {
 #[test]
 fn completions_and_the_manual_name_every_command() {
     let scene = Scene::new("");
-    for shell in ["bash", "zsh", "fish"] {
-        let (script, _) = expect(&scene.captime(&["completions", shell]), 0);
-        assert!(
-            script.contains("explain") && script.contains("export"),
-            "{shell}"
-        );
-    }
+    let (help, _) = expect(&scene.captime(&["--help"]), 0);
+    let commands: Vec<&str> = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .map_while(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| !name.is_empty() && *name != "help")
+        .collect();
+    assert_eq!(commands.len(), 15, "{help}");
     let (page, _) = expect(&scene.captime(&["man"]), 0);
-    for command in [
-        "run", "best", "explain", "export", "check", "ask", "study", "exec", "forest",
-    ] {
+    for command in &commands {
         assert!(
             page.contains(&format!(".SH CAPTIME {}", command.to_uppercase())),
             "{command}"
         );
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let (script, _) = expect(&scene.captime(&["completions", shell]), 0);
+        for command in &commands {
+            let is_offered = match shell {
+                "bash" => script.contains(&format!("captime,{command})")),
+                "zsh" => script.contains(&format!("\n'{command}:")),
+                _ => script.contains(&format!("-a \"{command}\"")),
+            };
+            assert!(is_offered, "{command} in {shell}");
+        }
     }
 }
 
@@ -157,7 +168,12 @@ fn events_for_programs_are_json_lines() {
         (count("launched"), count("outcome"), count("end")),
         (30, 30, 1)
     );
-    assert_eq!(events.last().unwrap()["best"]["configuration"]["a"], 9);
+    let end = events.last().unwrap();
+    assert_eq!(end["best"]["configuration"]["a"], 9);
+    for file in ["journal", "report"] {
+        let path = scene.path().join(end[file].as_str().unwrap());
+        assert!(path.exists(), "{end}");
+    }
 }
 
 #[test]

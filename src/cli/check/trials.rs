@@ -31,7 +31,7 @@ pub(super) fn run(scenario: &Scenario, count: u64) -> Result<Exit, Failure> {
     let mut to = std::io::stdout().lock();
     let failed = runtime.block_on(async {
         match stage {
-            Stage::Commands(commands) => {
+            Stage::Commands(commands, _) => {
                 commands_tried(&commands, &plan, limit, count, &mut to).await
             }
             stage => others_tried(stage, scenario, &plan, limit, count, &mut to).await,
@@ -78,7 +78,7 @@ async fn commands_tried(
         let job = job(plan, limit, number, count);
         let trial = tokio::select! {
             trial = commands.run(&mut supervisor, &job, None) => trial,
-            _ = tokio::signal::ctrl_c() => return Err(Failure::usage("interrupted")),
+            _ = tokio::signal::ctrl_c() => return Err(Failure::interrupted()),
         };
         failed += u64::from(show(commands, &job, &trial, number, to)?);
     }
@@ -212,7 +212,7 @@ async fn others_tried(
         target.start(job);
         let ending = tokio::select! {
             Some(ended) = ended.recv() => ended.ending,
-            _ = tokio::signal::ctrl_c() => return Err(Failure::usage("interrupted")),
+            _ = tokio::signal::ctrl_c() => return Err(Failure::interrupted()),
         };
         writeln!(
             to,

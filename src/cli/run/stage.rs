@@ -19,7 +19,8 @@ use crate::target::{Ends, InVirtualTime, Target, VirtualTarget};
 /// A target that can be started.
 pub(in crate::cli) enum Stage {
     Virtual(Box<dyn VirtualTarget>),
-    Commands(Arc<Commands>),
+    /// With the CPUs that one pull keeps busy.
+    Commands(Arc<Commands>, usize),
     Forest(Box<Dataset>, Box<scenario::Forest>),
 }
 
@@ -32,10 +33,17 @@ impl Stage {
                 Self::Virtual(Box::new(Synthetic::new(spec.problem)))
             }
             scenario::Target::Recorded(recorded) => {
-                Self::Virtual(Box::new(Recorded::open(&recorded.spec).map_err(refused)?))
+                let all = Recorded::open(&recorded.spec).map_err(refused)?;
+                // What is kept back for the test is not met while tuning.
+                let is_for_training = |name: &str| !recorded.test.iter().any(|kept| kept == name);
+                let training = all.with_instances_where(is_for_training);
+                Self::Virtual(Box::new(training.ok_or_else(|| {
+                    Failure::usage("`test` keeps back every recorded instance")
+                        .hint(Some("leave out of `test` those to tune on"))
+                })?))
             }
             scenario::Target::Command(command) => {
-                Self::commands(scenario, (**command).clone(), folder)
+                Self::commands(scenario, (**command).clone(), 1, folder)
             }
             scenario::Target::Forest(forest) => match forest.isolation {
                 Isolation::Process => {
@@ -43,6 +51,7 @@ impl Stage {
                     Self::commands(
                         scenario,
                         as_command(forest, &scenario.space, &binary),
+                        forest.threads,
                         folder,
                     )
                 }
@@ -61,16 +70,22 @@ impl Stage {
         })
     }
 
-    fn commands(scenario: &Scenario, command: scenario::Command, folder: &Path) -> Self {
+    fn commands(
+        scenario: &Scenario,
+        command: scenario::Command,
+        threads: usize,
+        folder: &Path,
+    ) -> Self {
         let scratch: PathBuf = folder.join("scratch");
-        Self::Commands(Arc::new(Commands {
+        let commands = Arc::new(Commands {
             command,
             space: scenario.space.clone(),
             of: scenario.limits.of,
             guards: scenario.limits.guards,
             grace: scenario.limits.grace,
             scratch: std::path::absolute(&scratch).unwrap_or(scratch),
-        }))
+        });
+        Self::Commands(commands, threads.max(1))
     }
 
     /// Whether pulls take no time of ours.
@@ -78,19 +93,20 @@ impl Stage {
         matches!(self, Self::Virtual(_))
     }
 
-    /// How many instances one is drawn from.
-    pub(in crate::cli) fn instances(&self) -> usize {
+    /// The instances one is drawn from, by name.
+    pub(in crate::cli) fn instances(&self) -> &[String] {
         match self {
-            Self::Virtual(target) => target.instances(),
-            Self::Commands(commands) => commands.command.instances.len(),
-            Self::Forest(..) => 0,
+            Self::Virtual(target) => target.instance_names(),
+            Self::Commands(commands, _) => &commands.command.instances,
+            Self::Forest(..) => &[],
         }
     }
 
     /// CPUs that one pull keeps busy.
     pub(in crate::cli) fn threads(&self) -> usize {
         match self {
-            Self::Virtual(_) | Self::Commands(_) => 1,
+            Self::Virtual(_) => 1,
+            Self::Commands(_, threads) => *threads,
             Self::Forest(_, forest) => forest.threads.max(1),
         }
     }
@@ -99,7 +115,7 @@ impl Stage {
     pub(in crate::cli) fn enforcement(&self) -> Value {
         match self {
             Self::Virtual(_) => Value::Null,
-            Self::Commands(_) => serde_json::to_value(limit::detect()).unwrap_or_default(),
+            Self::Commands(..) => serde_json::to_value(limit::detect()).unwrap_or_default(),
             Self::Forest(..) => serde_json::json!({"level": "in-process"}),
         }
     }
@@ -117,7 +133,7 @@ impl Stage {
                 Box::new(InVirtualTime::new(target, scenario.seed, ends)),
                 Value::Null,
             ),
-            Self::Commands(commands) => {
+            Self::Commands(commands, _) => {
                 sweep(&commands.scratch);
                 let (target, enforcement) =
                     CommandTarget::start(commands, &limit::Setup::default(), slots, cpus, ends)

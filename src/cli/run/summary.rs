@@ -155,6 +155,7 @@ impl Summary<'_> {
             "clamped": self.account.clamped,
             "lost": self.account.lost,
             "journal": self.folder.join(FILE),
+            "report": Some(self.folder.join(REPORT)).filter(|report| report.exists()),
         });
         writeln!(to, "{summary}")
     }

@@ -30,7 +30,7 @@ pub(super) fn run(args: &StudyArgs, scenario: Scenario) -> Result<Exit, Failure>
     };
     let stage = Stage::prepare(&scenario, &folder)?;
     let plan = RealPlan {
-        instances: stage.instances(),
+        instances: stage.instances().to_vec(),
         policies,
         rounds: args.rounds.or(scenario.budget.rounds),
         repetitions: args.repetitions.unwrap_or(1),

@@ -4,7 +4,7 @@ use super::reward::Reading;
 use crate::limit::{Cause, Report};
 use crate::round::{Observation, Pull};
 use crate::scenario::Resource;
-use crate::target::{Ending, Failing, Guard, Measured, Outcome};
+use crate::target::{Ending, Failing, Guard, Inexact, Measured, Outcome};
 
 /// What is kept of a failed command's stderr, in bytes.
 const STDERR: usize = 2000;
@@ -41,6 +41,10 @@ pub(super) fn ending(
         memory: Some(report.peak_memory_bytes),
         exit: report.exit_code,
         signal: report.signal,
+        inexact: Inexact {
+            cpu: !report.cpu_exact,
+            memory: !report.memory_exact,
+        },
     };
     let failed = |reason: String, guard: Option<Guard>| {
         let failing = Failing {

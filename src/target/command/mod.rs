@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::{Ended, Ends, Job, Target};
-use crate::limit::{Canceller, LimitError, Setup, Supervisor};
+use super::{Ended, Ending, Ends, Inexact, Job, Target};
+use crate::limit::{Canceller, Level, LimitError, MemoryControl, Setup, Supervisor};
 
 /// How often a run that was told to end, but may not have begun, is told again.
 const INSIST: Duration = Duration::from_millis(5);
@@ -42,14 +42,13 @@ impl CommandTarget {
         cpus: Option<Vec<Vec<usize>>>,
         ends: Ends,
     ) -> Result<(Self, serde_json::Value), LimitError> {
+        let mut supervisors = vec![];
+        for _ in 0..slots {
+            supervisors.push(Supervisor::start(setup).await?);
+        }
+        let promised = Promise::of(&supervisors);
         let mut all = vec![];
-        let mut enforcement = serde_json::Value::Null;
-        for number in 0..slots {
-            let supervisor = Supervisor::start(setup).await?;
-            enforcement = serde_json::json!({
-                "level": supervisor.level(),
-                "memory": supervisor.memory_control(),
-            });
+        for (number, supervisor) in supervisors.into_iter().enumerate() {
             let (jobs, inbox) = unbounded_channel();
             let is_stopped = Arc::new(AtomicBool::new(false));
             let canceller = supervisor.canceller();
@@ -57,6 +56,7 @@ impl CommandTarget {
                 commands: Arc::clone(&commands),
                 supervisor,
                 cpus: cpus.as_ref().and_then(|cpus| cpus.get(number).cloned()),
+                promised: promised.inexact(),
                 is_stopped: Arc::clone(&is_stopped),
                 ends: ends.clone(),
             };
@@ -67,7 +67,44 @@ impl CommandTarget {
                 canceller,
             });
         }
-        Ok((Self { slots: all }, enforcement))
+        Ok((Self { slots: all }, promised.enforcement()))
+    }
+}
+
+/// What holds in every slot of a session: slots may differ, and then the weakest is what can be promised.
+#[derive(Debug, Clone, Copy)]
+struct Promise {
+    level: Level,
+    memory: MemoryControl,
+}
+
+impl Promise {
+    fn of(supervisors: &[Supervisor]) -> Self {
+        let mut levels = supervisors.iter().map(Supervisor::level);
+        let mut memories = supervisors.iter().map(Supervisor::memory_control);
+        let first = memories.next().unwrap_or(MemoryControl::Sampled);
+        Self {
+            level: if levels.all(|level| level == Level::Cgroup2) {
+                Level::Cgroup2
+            } else {
+                Level::Subreaper
+            },
+            memory: memories.fold(first, |weakest, memory| match memory {
+                MemoryControl::Sampled => memory,
+                MemoryControl::Cgroup1 | MemoryControl::Cgroup2 => weakest,
+            }),
+        }
+    }
+
+    fn inexact(self) -> Inexact {
+        Inexact {
+            cpu: self.level != Level::Cgroup2,
+            memory: self.memory == MemoryControl::Sampled,
+        }
+    }
+
+    fn enforcement(self) -> serde_json::Value {
+        serde_json::json!({"level": self.level, "memory": self.memory})
     }
 }
 
@@ -90,6 +127,7 @@ struct Worker {
     commands: Arc<Commands>,
     supervisor: Supervisor,
     cpus: Option<Vec<usize>>,
+    promised: Inexact,
     is_stopped: Arc<AtomicBool>,
     ends: Ends,
 }
@@ -102,7 +140,7 @@ impl Worker {
                 .commands
                 .run(&mut self.supervisor, &job, self.cpus.clone());
             tokio::pin!(run);
-            let trial = loop {
+            let mut trial = loop {
                 tokio::select! {
                     biased;
                     trial = &mut run => break trial,
@@ -110,6 +148,10 @@ impl Worker {
                     () = stopped(&self.is_stopped), if !self.is_stopped.load(Ordering::SeqCst) => {}
                 }
             };
+            if let Ending::Brought(outcome) = &mut trial.ending {
+                let inexact = &mut outcome.measured.inexact;
+                *inexact = inexact.beyond(self.promised);
+            }
             let ended = Ended {
                 slot: job.slot,
                 round: job.round,

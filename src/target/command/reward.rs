@@ -104,17 +104,32 @@ fn score_text(form: &ScoreForm, source: Source<'_>) -> Result<String, String> {
     match form {
         ScoreForm::Pattern(pattern) => {
             let (head, tail) = (utf8(head, false)?, utf8(tail, true)?);
+            let is_cut = dropped > 0;
+            // What touches the gap may go on in it: `score=0.12` and then `345`.
+            let heads = pattern.captures_iter(head).map(|found| {
+                (
+                    is_cut && touches(&found, |all| all.end() == head.len()),
+                    found,
+                )
+            });
             // A pattern may match nothing at all, which an end that is not there must not count for.
-            let tails = (dropped > 0)
+            let tails = is_cut
                 .then(|| pattern.captures_iter(tail))
                 .into_iter()
-                .flatten();
-            let mut found = pattern.captures_iter(head).chain(tails);
-            let Some(only) = found.next() else {
+                .flatten()
+                .map(|found| (touches(&found, |all| all.start() == 0), found));
+            let mut found = heads.chain(tails);
+            let Some((is_torn, only)) = found.next() else {
                 return Err(format!("nothing in the output matches `{pattern}`"));
             };
             if found.next().is_some() {
                 return Err(format!("more than one match of `{pattern}` in the output"));
+            }
+            if is_torn {
+                return Err(format!(
+                    "the match of `{pattern}` touches the part of the output that was too long to be kept; \
+                     raise `output_limit`, or write less"
+                ));
             }
             let group = only
                 .get(1)
@@ -146,16 +161,21 @@ fn score_text(form: &ScoreForm, source: Source<'_>) -> Result<String, String> {
     }
 }
 
+fn touches(found: &regex::Captures<'_>, gap: impl Fn(regex::Match<'_>) -> bool) -> bool {
+    found.get(0).is_some_and(gap)
+}
+
 /// All of it if that is JSON, else its last line that is not empty: programs talk before they answer.
 fn json(text: &str, is_cut: bool) -> Result<serde_json::Value, String> {
     if !is_cut && let Ok(value) = serde_json::from_str(text) {
         return Ok(value);
     }
-    let last = text
-        .lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or_default();
+    let text = text.trim_end();
+    let start = text.rfind('\n');
+    if is_cut && start.is_none() {
+        return Err("the last line of the output is too long to be kept; raise `output_limit`, or write less".into());
+    }
+    let last = &text[start.map_or(0, |newline| newline + 1)..];
     serde_json::from_str(last.trim()).map_err(|error| format!("the output is not JSON: {error}"))
 }
 
@@ -316,5 +336,33 @@ mod tests {
                 .reward,
             0.5
         );
+    }
+
+    #[test]
+    fn a_score_that_touches_what_was_dropped_is_none() {
+        let form = score(pattern("score=([0-9.]+)"), None);
+        let of = |head: &[u8], tail: &[u8]| {
+            let kept = captured(head, tail, 7);
+            read(&form, &[0], 0, Some(Source::Stream(&kept))).map(|reading| reading.reward)
+        };
+        let torn = of(b"x\nscore=0.12", b"345\nthe end\n").unwrap_err();
+        assert!(
+            torn.contains("touches") && torn.contains("output_limit"),
+            "{torn}"
+        );
+        // It may have been `bestscore`, or a number cut in two.
+        assert!(of(b"x", b"score=0.5\n").unwrap_err().contains("touches"));
+        assert_eq!(of(b"x\nscore=0.12\n", b"345\n"), Ok(0.12));
+        assert_eq!(of(b"x", b"\nscore=0.5"), Ok(0.5), "the end is the end");
+        let whole = score(pattern("^([0-9.]+)$"), None);
+        let kept = captured(b"0.5", b"25", 3);
+        assert!(read(&whole, &[0], 0, Some(Source::Stream(&kept))).is_err());
+        let plain = captured(b"score=0.12", b"", 0);
+        let reading = read(&form, &[0], 0, Some(Source::Stream(&plain))).unwrap();
+        assert_eq!(reading.reward, 0.12, "nothing was dropped");
+        let json = score(ScoreForm::Json("/score".into()), None);
+        let kept = captured(b"x", b"{\"score\":0.5}\n", 100);
+        let torn = read(&json, &[0], 0, Some(Source::Stream(&kept))).unwrap_err();
+        assert!(torn.contains("too long to be kept"), "{torn}");
     }
 }

@@ -1,6 +1,7 @@
 //! One pull of a command, from its configuration to what it brought, with everything on the way kept for showing.
 
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -230,7 +231,15 @@ impl Commands {
     /// What a command wrote to a file, as much as would be kept of its output.
     fn content(&self, path: &str) -> Result<Vec<u8>, String> {
         let cannot = |error: std::io::Error| format!("cannot read `{path}`: {error}");
-        let file = std::fs::File::open(self.command.directory.join(path)).map_err(cannot)?;
+        // Without waiting for the other end of a pipe that the command may have put there.
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(self.command.directory.join(path))
+            .map_err(cannot)?;
+        if !file.metadata().map_err(cannot)?.is_file() {
+            return Err(format!("`{path}` is not a plain file"));
+        }
         let mut content = vec![];
         let most = self.command.output_limit;
         file.take(most + 1)

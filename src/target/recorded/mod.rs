@@ -170,6 +170,10 @@ impl VirtualTarget for Recorded {
         self.instances.len()
     }
 
+    fn instance_names(&self) -> &[String] {
+        &self.instances
+    }
+
     fn with_instance(&self, seed: u64, round: Round, pull: Pull) -> Pull {
         let draw = || {
             let mut rng = randomness(seed, round, Purpose::Instance);

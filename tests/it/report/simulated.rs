@@ -145,7 +145,7 @@ impl Simulated {
             Ok(checked) => checked.scenario,
             Err(error) => panic!("{}\n{text}", error.render(false)),
         };
-        let plan = Plan::of(&scenario, self.instances.len());
+        let plan = Plan::of(&scenario, &self.instances);
         let brief = Brief::of(&scenario, &plan);
         let header = Header {
             journal: VERSION,

@@ -1,0 +1,250 @@
+//! What runs a pull: the CPUs of its slot, a supervisor that may go away, and how exactly it measures.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use captime::journal::{Reader, Record, Session};
+use captime::limit::SUPERVISE;
+use captime::orchestrator::allowed_cpus;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::scene::{
+    Scene, alive, decisions_follow, expect, houses, nothing_is_left, send, skipped, story,
+};
+
+/// `0-1,3` as numbers.
+fn cpus(list: &str) -> BTreeSet<usize> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        first.parse().unwrap()..=last.parse::<usize>().unwrap()
+    };
+    list.trim().split(',').flat_map(range).collect()
+}
+
+fn sessions(scene: &Scene, name: &str) -> Vec<Session> {
+    let mut reader = Reader::open(&scene.run_folder(name)).unwrap();
+    let mut sessions = vec![];
+    while let Some(record) = reader.next().unwrap() {
+        if let Record::Session(session) = record {
+            sessions.push(session);
+        }
+    }
+    sessions
+}
+
+/// Waits until this is so.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < Duration::from_mins(1), "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn every_slot_has_cpus_of_its_own() {
+    let scene = Scene::new(
+        "
+name: pinned
+target:
+  command: [sh, -c, 'grep Cpus_allowed_list /proc/self/status >> seen; sleep 0.02; echo 0.5']
+  reward: {stdout: '([0-9.]+)'}
+arms: {list: [{name: a}, {name: b}]}
+limits: {of: wall, grid: [20s]}
+price: {cost: x, penalty: 10 * x}
+policy: uniform
+budget: {rounds: 12}
+",
+    );
+    let seen = || {
+        let text = fs::read_to_string(scene.path().join("seen")).unwrap();
+        fs::remove_file(scene.path().join("seen")).unwrap();
+        let lists = text
+            .lines()
+            .map(|line| cpus(&line["Cpus_allowed_list:".len()..]));
+        lists.collect::<BTreeSet<BTreeSet<usize>>>()
+    };
+    let all: BTreeSet<usize> = allowed_cpus().into_iter().collect();
+    scene.run(0, &["--quiet"]);
+    assert_eq!(sessions(&scene, "pinned")[0].slots, all.len(), "auto");
+    let lists = seen();
+    assert!(lists.iter().all(|list| list.len() == 1), "{lists:?}");
+    // More slots than CPUs: nobody is pinned.
+    let many = (all.len() + 1).to_string();
+    scene.run(0, &["--quiet", "--fresh", "--slots", &many]);
+    assert_eq!(seen(), [all].into());
+}
+
+#[test]
+fn a_forest_in_a_process_has_a_cpu_for_each_of_its_threads() {
+    let all = allowed_cpus().len();
+    let scene = Scene::new(
+        "
+name: threads
+target: {forest: {data: houses.csv, predict: price, isolation: process, threads: 2}}
+arms: {grid: {trees: [900000, 1000000]}}
+limits: {of: wall, grid: [500s]}
+price: {cost: x, penalty: 10 * x}
+policy: uniform
+budget: {rounds: 12}
+",
+    );
+    let data = scene
+        .write("houses.csv", &houses(2000))
+        .display()
+        .to_string();
+    let child = scene.start(&["--quiet"]);
+    // Its own name in the command line: before that it is still ours.
+    let fits = || {
+        let mut fits = alive(&data);
+        fits.retain(|id| {
+            let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains("--threads=2")
+        });
+        fits
+    };
+    until("a fit", || !fits().is_empty());
+    let mut looked = 0;
+    for id in fits() {
+        let Ok(status) = fs::read_to_string(format!("/proc/{id}/status")) else {
+            continue;
+        };
+        let list = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        let list = cpus(list.unwrap());
+        assert!(list.len() >= all.min(2), "{list:?} for two threads");
+        looked += 1;
+    }
+    assert!(looked > 0, "a fit was looked at");
+    send(&child, Signal::SIGINT);
+    expect(&child.wait_with_output().unwrap(), 130);
+    assert_eq!(sessions(&scene, "threads")[0].slots, (all / 2).max(1));
+    nothing_is_left(&data);
+}
+
+/// The supervisors of a captime.
+fn supervisors(captime: u32) -> Vec<u32> {
+    let is_child = |id: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let after_name = stat.rsplit(") ").next().unwrap_or_default().to_owned();
+        after_name.split(' ').nth(1) == Some(captime.to_string().as_str())
+    };
+    alive(SUPERVISE).into_iter().filter(is_child).collect()
+}
+
+#[test]
+fn a_pull_whose_supervisor_is_killed_runs_again() {
+    let marker = format!("supervised-{}", std::process::id());
+    let scene = Scene::new(&format!(
+        "
+name: lost
+target:
+  command: [sh, -c, ': {marker}; echo {{round}} {{seed}} {{instance}} >> tries; if mkdir first; then sleep 1000; fi; echo 0.5']
+  instances: [a, b, c]
+  reward: {{stdout: '([0-9.]+)'}}
+arms: {{list: [{{name: a}}, {{name: b}}]}}
+limits: {{of: wall, grid: [500s]}}
+price: {{cost: x, penalty: 10 * x}}
+policy: uniform
+budget: {{rounds: 4}}
+slots: 1
+"
+    ));
+    let child = scene.start(&["--quiet"]);
+    until("a pull", || scene.path().join("first").exists());
+    let found = supervisors(child.id());
+    assert_eq!(found.len(), 1, "one slot");
+    kill(Pid::from_raw(found[0] as i32), Signal::SIGKILL).unwrap();
+    let (summary, log) = expect(&child.wait_with_output().unwrap(), 0);
+    assert!(
+        summary.contains("1 pull lost its launcher and was run again"),
+        "{summary}"
+    );
+    assert!(log.contains("lost"), "{log}");
+    nothing_is_left(&marker);
+    let tries = fs::read_to_string(scene.path().join("tries")).unwrap();
+    let tries: Vec<&str> = tries.lines().collect();
+    assert_eq!(tries.len(), 5, "{tries:?}");
+    assert_eq!(tries[0], tries[1], "the same round, seed and instance");
+    let (_, outcomes) = story(&scene.run_folder("lost"));
+    assert_eq!(outcomes.len(), 4);
+    assert!(outcomes.iter().all(|outcome| outcome.reward == Some(0.5)));
+    decisions_follow(&scene.run_folder("lost"));
+}
+
+#[test]
+fn where_nothing_can_be_launched_the_run_stops_and_goes_on_later() {
+    let scene = Scene::new(
+        "
+name: stuck
+target:
+  command: [sh, -c, 'if [ {round} = 2 ] && mkdir once; then cd runs/stuck; rm -r scratch; touch scratch; fi; echo 0.5 > {scratch}/out']
+  success: [0, 1, 2]
+  reward: {file: '{scratch}/out'}
+arms: {list: [{name: a}, {name: b}]}
+limits: {of: wall, grid: [20s]}
+price: {cost: x, penalty: 10 * x}
+policy: rcucb
+budget: {rounds: 8}
+slots: 1
+retries: 0
+stop_on_first_failures: false
+",
+    );
+    let (_, message) = scene.run(1, &["--quiet"]);
+    assert!(
+        message.contains("3 rounds were lost one after the other")
+            && message.contains("cannot make a scratch folder")
+            && message.contains("the same command goes on"),
+        "{message}"
+    );
+    let (pulls, outcomes) = story(&scene.run_folder("stuck"));
+    assert_eq!((pulls.len(), outcomes.len()), (5, 2), "nothing is learned");
+    fs::remove_file(scene.run_folder("stuck").join("scratch")).unwrap();
+    scene.run(0, &["--quiet"]);
+    let (pulls_after, outcomes_after) = story(&scene.run_folder("stuck"));
+    assert_eq!(pulls_after[..5], pulls[..], "the same rounds run again");
+    assert_eq!(outcomes_after.len(), 8);
+    assert!(outcomes_after[2..].iter().all(|one| one.failed.is_none()));
+    decisions_follow(&scene.run_folder("stuck"));
+}
+
+#[test]
+fn what_is_measured_less_exactly_than_promised_is_said_in_its_outcome() {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    let root = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let (place, kind) = (words.next()?, words.next()?);
+        (kind == "cgroup2").then(|| place.to_owned())
+    });
+    let is_exact = captime::limit::detect().is_cpu_exact();
+    let Some(root) = root.filter(|_| is_exact) else {
+        return skipped("no control groups here");
+    };
+    let scenario = format!(
+        "
+name: escape
+target:
+  command: [sh, -c, 'if [ {{round}} = 2 ]; then echo $$ > {root}/cgroup.procs; fi; k=0; while [ $k -lt 60000 ]; do k=$((k+1)); done; echo 0.5']
+  success: [0, 2]
+  reward: {{stdout: '([0-9.]+)'}}
+arms: {{list: [{{name: a}}, {{name: b}}]}}
+limits: {{of: wall, grid: [50s]}}
+price: {{cost: x, penalty: 10 * x}}
+policy: uniform
+budget: {{rounds: 3}}
+slots: 1
+"
+    );
+    let scene = Scene::new(&scenario);
+    scene.run(0, &["--quiet"]);
+    let (_, outcomes) = story(&scene.run_folder("escape"));
+    let inexact: Vec<_> = outcomes.iter().map(|one| one.inexact.as_deref()).collect();
+    if inexact[1].is_none() {
+        return skipped("this user may not leave a control group");
+    }
+    assert_eq!(inexact, [None, Some("cpu"), None]);
+}
