@@ -1,4 +1,15 @@
 //! Durations and sizes as people write them: `2.5s`, `1h 30m`, `200MiB`.
+//!
+//! ```
+//! use captime::quantity::{parse_bytes, parse_seconds, seconds};
+//!
+//! assert_eq!(parse_seconds("1h 30m")?, 5400.0);
+//! assert_eq!(parse_bytes("200MiB")?, 200 << 20);
+//! assert_eq!(seconds(0.0124), "12.4 ms");
+//! // Seconds or hours? Nobody knows.
+//! assert_eq!(parse_seconds("90").unwrap_err().hint(), "write `90s`");
+//! # Ok::<(), captime::quantity::QuantityError>(())
+//! ```
 
 /// Why a text is no duration or size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use self::text::as_text;
 use super::run_folder::{self, failure};
 use super::{Exit, Failure, exit_code};
-use crate::journal::{PullRecord, Reader, Replay, Step};
+use crate::journal::{By, PullRecord, Reader, Replay, Step};
 use crate::orchestrator::{Next, RunError, State, settled};
 use crate::policy::Explanation;
 use crate::progress::Words;
@@ -116,7 +116,9 @@ fn choice(folder: &Path, round: u64) -> Result<Option<Choice>, RunError> {
             && pull.round.0 == round
         {
             let again = state.choose();
-            let is_same = matches!(again, Next::Pull(again) if again.pull() == pull.pull());
+            // What is recorded was never a policy's choice.
+            let is_same = pull.by == Some(By::Record)
+                || matches!(again, Next::Pull(again) if again.pull() == pull.pull());
             let explanation = state
                 .explain()
                 .filter(|_| pull.by.is_none())

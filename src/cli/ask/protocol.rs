@@ -140,13 +140,11 @@ impl<'s> Desk<'s> {
             "configuration": self.scenario.space.configuration(pull.arm),
             "limit": pull.limit,
         });
-        let instances = self.scenario.target.instances();
-        let instance = pull
-            .pull()
-            .instance
-            .and_then(|index| instances.get(index as usize));
-        if let Some(instance) = instance {
-            answer["instance"] = json!(instance);
+        // Counted from 1, as in the journal; where the scenario lists none, nothing is said.
+        if let (Some(number), Some(index)) = (pull.instance, pull.pull().instance) {
+            answer["instance"] = json!(number);
+            let names = self.scenario.target.instances();
+            answer["instance_name"] = json!(names.get(index as usize));
         }
         Ok(json!({"pull": answer}))
     }
