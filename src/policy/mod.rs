@@ -86,6 +86,9 @@ pub trait Policy: Send {
     /// A round that was never `launched` is learned from all the same: calibration and replayed histories.
     fn observe(&mut self, round: Round, seen: Observation, rng: &mut dyn Rng);
 
+    /// Nobody will ask for a choice any more, as in a report: what only choices need may be left out from now on.
+    fn retire(&mut self) {}
+
     /// The pair to use if the run stopped now, with its interval; none before the first observation.
     fn recommend(&self) -> Option<Recommendation>;
 

@@ -143,6 +143,8 @@ pub struct SimilarTs {
     surprise: Ends,
     /// The member whose curve is drawn anew next.
     refresh: usize,
+    /// Whether nobody asks for choices any more: then nothing is drawn.
+    is_retired: bool,
     /// Everything is learned anew when there are so many runs.
     fit_at: usize,
     /// The last choice: place and draw.
@@ -179,6 +181,7 @@ pub fn new(parameters: &Parameters, problem: &Problem) -> SimilarTs {
         weights,
         surprise: Ends::default(),
         refresh: 0,
+        is_retired: false,
         fit_at: FIRST_FIT,
         last: Last::NOTHING,
         parameters: parameters.clone(),
@@ -583,6 +586,9 @@ impl Policy for SimilarTs {
             self.reconsider(place);
         }
         let members = self.pool.members.len();
+        if self.is_retired {
+            return;
+        }
         if is_due || is_first {
             self.redraw(0..members, &mut rng);
         } else {
@@ -591,6 +597,10 @@ impl Policy for SimilarTs {
             self.refresh = (start + REFRESHED) % members;
             self.redraw(std::iter::once(place).chain(others), &mut rng);
         }
+    }
+
+    fn retire(&mut self) {
+        self.is_retired = true;
     }
 
     fn recommend(&self) -> Option<Recommendation> {

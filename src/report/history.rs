@@ -297,7 +297,11 @@ impl History {
             PolicyKind::ZRcucb(parameters) => {
                 Mind::Zooming(Box::new(zrcucb::new(parameters, &problem)))
             }
-            other => Mind::Plain(other.build(&problem)),
+            other => {
+                let mut policy = other.build(&problem);
+                policy.retire();
+                Mind::Plain(policy)
+            }
         };
         let is_product_limit =
             self.brief.options.get("survival") == Some(&serde_json::json!("kaplan-meier"));

@@ -125,6 +125,21 @@ fn an_arm_that_never_ran_is_believed_to_be_like_its_neighbours() {
 }
 
 #[test]
+fn who_only_looks_on_hears_the_same_answer() {
+    let (policy, pulls) = play("similar-ts", 150, false, 4);
+    let mut retired = new(&parameters("similar-ts"), &problem());
+    retired.retire();
+    for (number, pull) in (1..).zip(pulls) {
+        let (arm, instance) = (pull.arm.index(), pull.instance.unwrap());
+        let seen = Observation::ended(pull, 1.0, takes(arm, instance, number, false)).unwrap();
+        let round = Round(number);
+        retired.launched(round, pull);
+        retired.observe(round, seen, &mut randomness(4, round, Purpose::Observe));
+    }
+    assert_eq!(retired.recommend(), policy.recommend());
+}
+
+#[test]
 fn luck_is_not_taken_for_likeness() {
     // Parameters say nothing of how fast an arm is.
     let (policy, _) = play_on("similar-ts", 500, 5, |_, _, number| {

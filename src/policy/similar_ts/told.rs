@@ -11,7 +11,7 @@ use super::{Answer, SimilarTs};
 use crate::policy::{Candidate, Recommendation};
 
 /// Curves drawn for the interval around a gain.
-const CURVES: usize = 400;
+const CURVES: usize = 160;
 
 /// What is believed of a pair.
 #[derive(Debug, Clone, Copy)]
