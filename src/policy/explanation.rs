@@ -61,6 +61,8 @@ pub enum Turn {
         /// What it may still lose in this run.
         left: f64,
     },
+    /// Draws are compared at the largest limit only: a share of the consumption is kept for that.
+    Largest,
     /// A look at another arm, while the first incumbent's first run is under way.
     Meanwhile,
 }

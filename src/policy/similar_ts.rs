@@ -33,7 +33,7 @@ use super::estimate::{Estimates, Told};
 use super::explanation::Last;
 use super::recommendation::Recommend;
 use super::survival::Survival;
-use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
+use super::{Explanation, Options, Policy, Problem, Recommendation, Turn, Why};
 use crate::round::{ArmId, Limit, Observation, Pull, Round, Seen};
 use crate::space::Space;
 
@@ -528,7 +528,10 @@ impl Policy for SimilarTs {
         let mut gains = vec![];
         let largest = self.costs.len() - 1;
         let is_full = self.is_full_due();
-        let mut last = Last::by(Why::Sample);
+        let mut last = Last {
+            turn: is_full.then_some(Turn::Largest),
+            ..Last::by(Why::Sample)
+        };
         for (place, member) in self.pool.members.iter().enumerate() {
             let arm = member.arm as usize;
             // Pulls under way narrow what is believed; before the first observation nothing was drawn yet.

@@ -47,6 +47,9 @@ fn reason(pull: &PullRecord, explanation: &Explanation, words: &Words) -> String
         (Some(By::Record), _) => "`captime record` runs every arm in its turn; no policy chose it",
         (None, Why::Opening) => "the opening: something that had to be played first",
         (None, Why::Index) => "it had the largest index",
+        (None, Why::Sample) if explanation.turn == Some(Turn::Largest) => {
+            "it had the largest of random draws from what is believed at the largest limit, for which a share of the consumption is kept"
+        }
         (None, Why::Sample) => "it had the largest of random draws from what is believed",
         (None, Why::Chance) => "plain chance",
         (None, Why::Nothing) => "nothing is known about why",
@@ -106,6 +109,7 @@ fn its_turn(turn: Turn, words: &Words) -> String {
                 "it challenges the incumbent, {incumbent}: run {run} of {of};{so_far} it may lose {left:.6} more, which its limit is chosen for"
             )
         }
+        Turn::Largest => "draws are compared at the largest limit only".into(),
         Turn::Meanwhile => {
             "a look at another arm, while the incumbent's first run is under way".into()
         }
@@ -114,7 +118,7 @@ fn its_turn(turn: Turn, words: &Words) -> String {
 
 /// What would have to happen for another choice.
 fn otherwise(explanation: &Explanation) -> Option<String> {
-    if let Some(turn) = explanation.turn {
+    if let (Why::Turn, Some(turn)) = (explanation.why, explanation.turn) {
         return Some(after(turn));
     }
     let gap = match (explanation.chosen, explanation.runner_up) {
@@ -158,6 +162,7 @@ fn after(turn: Turn) -> String {
         Turn::Challenge { of, .. } => format!(
             "nothing: the schedule decides; the challenge is over when a run is cut off, or when more is lost than the incumbent lost in its first 1, 2, 4, ... runs; with less lost in all {of} it takes the incumbent's place"
         ),
+        Turn::Largest => "the largest draw decides".into(),
         Turn::Meanwhile => "nothing: the schedule decides; challenges begin when the incumbent's run has ended".into(),
     }
 }

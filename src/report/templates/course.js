@@ -4,6 +4,9 @@
 /** Lines of so few points have dots too: a line of one point is none at all. */
 const FEW = 30;
 
+/** Rounds have no fractions. */
+const roundAxis = (count) => ({label: "round", ...(count <= 10 && {ticks: d3.range(1, count + 1), tickFormat: "d"})});
+
 function courseSection(data) {
   const {course, resource, rounds, status} = data;
   if (!course.gain.length) return [h("p", {class: "empty"}, "No round has ended yet.")];
@@ -16,7 +19,7 @@ function courseSection(data) {
   const line = (id, title, x, at, startAt) => chart({
     id, title, legend: (colours) => [{label: "sum of gains", colour: colours.series[0]}, ...restartKey(colours)],
     draw: ({colours}) => ({
-      x: {label: x}, y: {label: "cumulative gain"},
+      x, y: {label: "cumulative gain"},
       marks: [
         restarts(startAt, colours), Plot.ruleY([0], {strokeOpacity: 0.4}),
         Plot.line(course.gain, {x: at, y: (point) => point[2], stroke: colours.series[0], strokeWidth: 2}),
@@ -25,15 +28,15 @@ function courseSection(data) {
       ],
     }),
   });
-  charts.push(line("cumulative", "Cumulative gain over rounds", "round", (point) => point[0], (start) => start[2]));
-  if (timed) charts.push(line("cumulative-time", "Cumulative gain over time", `time of the run (${time.unit})`, (point) => point[1] * time.factor, (start) => start[1] * time.factor));
+  charts.push(line("cumulative", "Cumulative gain over rounds", roundAxis(status.learned), (point) => point[0], (start) => start[2]));
+  if (timed) charts.push(line("cumulative-time", "Cumulative gain over time", {label: `time of the run (${time.unit})`}, (point) => point[1] * time.factor, (start) => start[1] * time.factor));
   if (course.incumbents.length) charts.push(incumbentChart(data, timed, time));
   charts.push(limitsChart(data));
   charts.push(chart({
     id: "shares", title: "Share censored and failed", legend: (colours) => [{label: "censored", colour: colours.kinds[1]}, {label: "failed", colour: colours.kinds[2], dash: DASHES[1]}],
     note: `Of the last ${several(Math.min(course.window, status.learned), "round")} at each point.`,
     draw: ({colours}) => ({
-      x: {label: "round"}, y: {label: "share of rounds", domain: [0, 1], tickFormat: "%"},
+      x: roundAxis(status.learned), y: {label: "share of rounds", domain: [0, 1], tickFormat: "%"},
       marks: [
         Plot.line(course.shares, {x: "0", y: "1", stroke: colours.kinds[1], strokeWidth: 2}),
         Plot.line(course.shares, {x: "0", y: "2", stroke: colours.kinds[2], strokeDasharray: DASHES[1], strokeWidth: 2}),
@@ -43,7 +46,7 @@ function courseSection(data) {
     }),
   }));
   charts.push(spentChart(data));
-  if (course.rate.length) {
+  if (course.rate.length > 1) {
     charts.push(chart({
       id: "rate", title: "Rounds per second", legend: (colours) => [{label: "rounds that ended", colour: colours.series[0]}],
       draw: ({colours}) => ({
@@ -101,7 +104,7 @@ function limitsChart(data) {
     legend: (colours) => KINDS.map((label, kind) => ({label, colour: colours.kinds[kind], symbol: KIND_SYMBOLS[kind]})),
     note: isThin ? `${whole(places.length)} of ${whole(rounds.total)} rounds are drawn.` : null,
     draw: ({colours}) => ({
-      x: {label: "round"}, y: {label: `limit (${unit})`, type: spread ? "log" : "linear", zero: !spread, insetTop: 5},
+      x: roundAxis(rounds.total), y: {label: `limit (${unit})`, type: spread ? "log" : "linear", zero: !spread, insetTop: 5},
       marks: [
         [0, 1, 2].map((kind) => {
           const of = places.filter((place) => rounds.kind[place] === kind);

@@ -106,7 +106,9 @@ fn what_had_to_be_played_first_and_what_was_drawn_say_so() {
 
 /// The choices of a run of this policy, in words.
 fn told(spec: &str, arms: usize, is_rich: bool, slots: usize) -> Vec<(Explanation, String)> {
-    let values = (0..arms as i64).map(Value::Integer).collect();
+    let values = (0..i64::try_from(arms).unwrap())
+        .map(Value::Integer)
+        .collect();
     let parameters = vec![Parameter::new("p", values)];
     let space = if is_rich {
         Space::grid(parameters, &[], &[]).unwrap()
