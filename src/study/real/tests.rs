@@ -65,7 +65,7 @@ retries: 2
     let folder = tempfile::tempdir().unwrap();
     let plan = RealPlan {
         policies: scenario.policies.clone(),
-        instances: 0,
+        instances: vec![],
         rounds: Some(2),
         repetitions: 1,
         wall: None,
