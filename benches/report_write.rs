@@ -1,4 +1,5 @@
-//! What a report costs: runs of 672 arms with instances, failures and their stderr, of 13,440 and of a million rounds.
+//! What a report costs: runs of 672 arms with instances, failures and their stderr, of 13,440 and of a million rounds,
+//! by RCUCB and by the default policy, which has more to think about.
 //!
 //! `cargo bench --bench report_write [-- FOLDER]` prints size and time of each page; with a folder, runs and pages are left there to be
 //! opened. Whole runs are made once each: that is what a user waits for.
@@ -23,10 +24,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let scratch = tempfile::tempdir()?;
     let root = kept.map_or_else(|| scratch.path().to_owned(), PathBuf::from);
     let mut out = std::io::stdout().lock();
-    for (name, rounds) in [("rounds-13440", 13_440), ("rounds-million", 1_000_000)] {
+    for (name, rounds, policy) in [
+        ("rounds-13440", 13_440, "rcucb"),
+        ("rounds-million", 1_000_000, "rcucb"),
+        ("similar-ts-13440", 13_440, "similar-ts"),
+        ("similar-ts-100000", 100_000, "similar-ts"),
+    ] {
         let run = Simulated {
             name,
             rounds,
+            policy,
             arms: ARMS.into(),
             slots: 4,
             ..Simulated::default()

@@ -1,4 +1,15 @@
 //! Durations and sizes as people write them: `2.5s`, `1h 30m`, `200MiB`.
+//!
+//! ```
+//! use captime::quantity::{parse_bytes, parse_seconds, seconds};
+//!
+//! assert_eq!(parse_seconds("1h 30m")?, 5400.0);
+//! assert_eq!(parse_bytes("200MiB")?, 200 << 20);
+//! assert_eq!(seconds(0.0124), "12.4 ms");
+//! // Seconds or hours? Nobody knows.
+//! assert_eq!(parse_seconds("90").unwrap_err().hint(), "write `90s`");
+//! # Ok::<(), captime::quantity::QuantityError>(())
+//! ```
 
 /// Why a text is no duration or size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -106,6 +117,11 @@ pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
         })
 }
 
+/// `1 pull`, `2 pulls`.
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Writes seconds the way people say them: `850 us`, `12.4 ms`, `3.21 s`, `4m 05s`, `2h 03m`.
 pub fn seconds(value: f64) -> String {
     let magnitude = value.abs();
@@ -147,6 +163,13 @@ fn significant(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_not_a_plural() {
+        assert_eq!(counted(0, "pull"), "0 pulls");
+        assert_eq!(counted(1, "pull"), "1 pull");
+        assert_eq!(counted(2, "round"), "2 rounds");
+    }
 
     #[test]
     fn durations_read_exactly() {

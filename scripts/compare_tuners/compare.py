@@ -20,7 +20,7 @@ def arguments():
     parser.add_argument("--scenario", help="a scenario with a recorded matrix and a file of arms [default: invented runs]")
     parser.add_argument("--budget", default="1h,10h", help="CPU times to spend [default: 1h,10h]")
     parser.add_argument("--seeds", type=int, default=10, help="repetitions of everything [default: 10]")
-    parser.add_argument("--policy", action="append", help="a policy of captime; repeatable [default: rcucb, joint-ts, uniform]")
+    parser.add_argument("--policy", action="append", help="a policy of captime; repeatable [default: similar-ts, rcucb, uniform]")
     parser.add_argument("--peers", default="random,optuna,smac,irace", help="whom to compare with")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="repetitions at a time [default: one per CPU]")
     parser.add_argument("--json", help="also write all answers to this file")
@@ -48,7 +48,7 @@ def cell(values):
 def main():
     given = arguments()
     budgets = sorted(seconds(text) for text in given.budget.split(","))
-    policies = given.policy or ["rcucb", "joint-ts", "uniform"]
+    policies = given.policy or ["similar-ts", "rcucb", "uniform"]
     with tempfile.TemporaryDirectory() as folder:
         path = given.scenario or invent(folder)
         replay = Replay.read(path)

@@ -23,6 +23,9 @@ const EXAMPLES: &str = r#"Each line on stdin is one request, each gets one line 
   {"best":{}}                                          the pair to use if you stopped now
   {"best":{"limit":300}}                               the arm to use where every run is granted this limit
   {"explain":{}}                                       why the last pull was chosen
+Where the scenario lists instances, a pull says on which one to run: "instance", counted from 1
+in the order of the list, and "instance_name". The policy chose it, or it was drawn. Without a
+list it is for you to choose, anew each time.
 Several pulls may be open at once. A bad line gets {"error":{"line","what","fix"}} and changes nothing.
 
 Examples:

@@ -1,5 +1,6 @@
 //! `captime check`: what the machine can enforce, and everything about a scenario short of running it.
 
+mod data;
 mod machine;
 mod picture;
 mod trials;
@@ -43,6 +44,7 @@ impl Check {
             writeln!(stderr, "{notice}\n")?;
         }
         drop(stderr);
+        data::read(&checked.scenario, self.trials.is_some())?;
         picture::write(&checked.scenario, &mut std::io::stdout().lock())?;
         match self.trials {
             Some(count) => trials::run(&checked.scenario, count),

@@ -82,7 +82,8 @@ struct Choice(Option<Level>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CpuList(Vec<usize>);
 
-fn time(text: &str) -> Result<Duration, String> {
+/// A time span on the command line.
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     let seconds =
         quantity::parse_seconds(text).map_err(|error| format!("{error}; {}", error.hint()))?;
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("`{text}` is no time span"))

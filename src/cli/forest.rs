@@ -242,13 +242,16 @@ fn read(args: &ForestArgs) -> Result<Dataset, Failure> {
         order: args.level_order,
         task: args.task,
     };
-    Dataset::read(&args.data, &options).map_err(|error| {
-        let message = match &error {
-            DatasetError::Unreadable { .. } => error.to_string(),
-            _ => format!("{}: {error}", args.data.display()),
-        };
-        Failure::usage(message).hint(error.hint())
-    })
+    Dataset::read(&args.data, &options).map_err(|error| bad_data(&args.data, &error))
+}
+
+/// What is wrong with a file of data, which is named.
+pub(super) fn bad_data(path: &Path, error: &DatasetError) -> Failure {
+    let message = match error {
+        DatasetError::Unreadable { .. } => error.to_string(),
+        _ => format!("{}: {error}", path.display()),
+    };
+    Failure::usage(message).hint(error.hint())
 }
 
 fn allowance(args: &ForestArgs) -> Result<Option<Allowance>, Failure> {

@@ -13,13 +13,14 @@ use tokio::sync::mpsc::unbounded_channel;
 use super::run::stage::Stage;
 use super::run_folder::{elsewhere, failure};
 use super::{Exit, Failure, exit_code};
-use crate::journal::{OutcomeRecord, PullRecord, Session, Step, Syncing};
+use crate::journal::{By, OutcomeRecord, PullRecord, Session, Step, Syncing};
 use crate::orchestrator::{
     Clock, Limits, Opened, Plan, RunError, allowed_cpus, open, outcome_record,
 };
 use crate::policy::PolicyKind;
 use crate::round::{ArmId, Limit, LimitGrid, Observation, Purpose, Round, Seen, randomness};
-use crate::scenario::{Budget, LimitSource, Scenario};
+use crate::scenario::{Budget, LimitSource, Resource, Scenario};
+use crate::study::LostPulls;
 use crate::target::{Ended, Ending, Job};
 
 const EXAMPLES: &str = "\
@@ -125,10 +126,33 @@ pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
     )?;
     writeln!(
         std::io::stdout().lock(),
-        "target: {{recorded: {{consumption: {0}/consumption.csv, reward: {0}/reward.csv, cutoff: {limit}}}}}",
-        args.out.display()
+        "target: {{recorded: {{consumption: {}, reward: {}, cutoff: {}}}}}",
+        yaml_path(&args.out.join("consumption.csv")),
+        yaml_path(&args.out.join("reward.csv")),
+        yaml_amount(scenario.limits.of, limit),
     )?;
     Ok(Exit::Done)
+}
+
+/// A path for any scenario, wherever its file is: absolute, and quoted where YAML would read something else.
+fn yaml_path(path: &Path) -> String {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let path = path.display().to_string();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+".contains(letter);
+    if path.chars().all(is_plain) {
+        path
+    } else {
+        // A JSON string is one in YAML too.
+        serde_json::Value::from(path).to_string()
+    }
+}
+
+/// A limit with its unit, as scenarios want it.
+fn yaml_amount(of: Resource, limit: Limit) -> String {
+    match of {
+        Resource::Wall | Resource::Cpu => format!("{limit}s"),
+        Resource::Work => limit.to_string(),
+    }
 }
 
 /// What is measured depends on arms, target and guards only, not on who will choose among them, at what price and how long:
@@ -200,6 +224,7 @@ impl Measurement<'_> {
         let mut again: VecDeque<PullRecord> = progress.in_flight;
         let mut free: Vec<usize> = (0..slots).rev().collect();
         let mut running: Vec<Option<PullRecord>> = vec![None; slots];
+        let mut lost = LostPulls::new(scenario.retries);
         loop {
             while let Some(slot) = free.pop() {
                 let pull = if let Some(pull) = again.pop_front() {
@@ -229,17 +254,23 @@ impl Measurement<'_> {
                 Some(ended) = ended.recv() => ended,
                 _ = tokio::signal::ctrl_c() => return Ok(false),
             };
+            let Some(pull) = running[slot].take() else {
+                continue;
+            };
             let outcome = match ending {
                 Ending::Brought(outcome) => *outcome,
                 Ending::Stopped => {
                     return Err(Failure::ours("a run was stopped by somebody else"));
                 }
                 Ending::Lost { why } => {
-                    return Err(Failure::ours(format!("a run was lost: {why}")));
+                    let failed = lost.note(&mut journal, &pull, why).map_err(journaled)?;
+                    let Some(failed) = failed else {
+                        again.push_back(pull);
+                        free.push(slot);
+                        continue;
+                    };
+                    failed
                 }
-            };
-            let Some(pull) = running[slot].take() else {
-                continue;
             };
             let seen = cell(&outcome.observation);
             let line = OutcomeRecord {
@@ -272,7 +303,7 @@ impl Measurement<'_> {
             instance: (instances > 0).then(|| (row % instances) as u32 + 1),
             seed: Some(luck.next_u64() >> 33),
             seen,
-            by: None,
+            by: Some(By::Record),
         }
     }
 

@@ -5,6 +5,7 @@ pub(super) mod summary;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tokio::sync::mpsc::unbounded_channel;
@@ -44,6 +45,9 @@ pub struct RunArgs {
     /// Pulls at a time, instead of what the scenario says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=4096))]
     slots: Option<u64>,
+    /// How often runs/NAME/report.html is written while the run goes on
+    #[arg(long, value_name = "TIME", default_value = "3m", value_parser = super::exec::time)]
+    report_every: Duration,
     /// No progress, only the summary
     #[arg(long, short)]
     quiet: bool,
@@ -69,9 +73,6 @@ enum LogLevel {
     Debug,
     Trace,
 }
-
-/// How often the report is written while a run goes on.
-const REPORT_EVERY: std::time::Duration = std::time::Duration::from_mins(3);
 
 /// Runs the command.
 pub fn run(args: RunArgs) -> Result<Exit, Failure> {
@@ -114,7 +115,7 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
         over(opened, budget, &mut account)
     } else {
         // What is over in a moment needs no report on the way.
-        let keeper = (!stage.is_virtual()).then(|| Keeper::start(&folder, REPORT_EVERY));
+        let keeper = (!stage.is_virtual()).then(|| Keeper::start(&folder, args.report_every));
         let finished = play(
             &args,
             &scenario,
@@ -363,7 +364,7 @@ struct Booking<'a> {
 }
 
 impl Watch for Booking<'_> {
-    fn period(&self) -> Option<std::time::Duration> {
+    fn period(&self) -> Option<Duration> {
         self.view.period()
     }
 

@@ -1,11 +1,11 @@
 //! `captime study`: policies against each other over repetitions.
 
+mod exam;
+mod folder;
 mod real;
 
-use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
@@ -13,13 +13,8 @@ use super::scenario_file::read_scenario;
 use super::{Exit, Failure};
 use crate::policy::{PolicyError, PolicyKind};
 use crate::quantity;
-use crate::report::study_page;
 use crate::scenario::{Scenario, Target};
-use crate::study::exam::{self, Exam, ExamPlan, judge_all};
-use crate::study::{
-    Plan, Progress, Setting, Standing, StudyError, Sum, curves_csv, figure, file_name, play_all,
-    summary_csv, text,
-};
+use crate::study::{Plan, Progress, Setting, Standing, StudyError, play_all, summary_csv, text};
 use crate::target::TargetError;
 use crate::target::synthetic::{Grid, SyntheticProblem};
 
@@ -46,6 +41,7 @@ Examples:
       real fits: policies take turns; `budget: {wall: 8h}` in the scenario ends it, and the same command goes on
   captime study replay.yaml --budget 1h,10h,100h --policy halving --policy race --repetitions 20
       play on the training instances until so much CPU time is spent, judge the answer on the test instances
+      (`--out` draws PAR10 against CPU time)
 
 Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario; 130 interrupted: real runs go on with the same command.";
 
@@ -106,7 +102,7 @@ enum Format {
 /// Runs the command.
 pub fn run(args: StudyArgs) -> Result<Exit, Failure> {
     if !args.budget.is_empty() {
-        return run_exam(&args);
+        return exam::run(&args);
     }
     // Read once: what is odd about it is told each time.
     let is_paper = args.what.as_os_str() == "paper";
@@ -118,8 +114,7 @@ pub fn run(args: StudyArgs) -> Result<Exit, Failure> {
         scenario => plan(&args, scenario.as_ref())?,
     };
     if let Some(folder) = &args.out {
-        // Before hours of work, not after.
-        fs::create_dir_all(folder).map_err(|error| cannot_write(folder, error))?;
+        folder::make(folder)?;
     }
     let standings = {
         let progress = Progress::on_terminal(plan.total_rounds());
@@ -132,7 +127,7 @@ pub fn run(args: StudyArgs) -> Result<Exit, Failure> {
 /// Writes the standings to the folder, if there is one, and to stdout.
 fn show(args: &StudyArgs, standings: &[Standing]) -> Result<(), Failure> {
     if let Some(folder) = &args.out {
-        write_folder(standings, folder)?;
+        folder::standings(standings, folder)?;
     }
     let mut stdout = BufWriter::new(io::stdout().lock());
     match args.format {
@@ -142,43 +137,6 @@ fn show(args: &StudyArgs, standings: &[Standing]) -> Result<(), Failure> {
     }
     stdout.flush()?;
     Ok(())
-}
-
-/// Plays until a budget of CPU time is spent.
-fn run_exam(args: &StudyArgs) -> Result<Exit, Failure> {
-    if args.what.as_os_str() == "paper" {
-        let message =
-            "`--budget` goes with a scenario whose target is `recorded`, not with `paper`";
-        return Err(
-            Failure::usage(message).hint(Some("`--rounds` says how long to play on `paper`"))
-        );
-    }
-    let scenario = scenario(args)?;
-    let given = given_policies(args)?;
-    let plan = ExamPlan {
-        exam: Exam::of_scenario(&scenario).map_err(|error| refused_study(args, &error))?,
-        policies: if given.is_empty() {
-            scenario.policies.clone()
-        } else {
-            given
-        },
-        budgets: args.budget.clone(),
-        repetitions: args.repetitions.unwrap_or(REPETITIONS),
-        seed: args.seed.unwrap_or(scenario.seed),
-        threads: threads(args),
-    };
-    let marks = {
-        let progress = Progress::on_terminal(plan.total_seconds());
-        judge_all(&plan, &progress)
-    };
-    let mut stdout = BufWriter::new(io::stdout().lock());
-    match args.format {
-        Format::Text => exam::text(&marks, &mut stdout)?,
-        Format::Json => write_json(&marks, &mut stdout)?,
-        Format::Csv => exam::summary_csv(&marks, &mut stdout)?,
-    }
-    stdout.flush()?;
-    Ok(Exit::Done)
 }
 
 /// A budget in seconds.
@@ -314,65 +272,4 @@ fn write_json(results: &impl serde::Serialize, to: &mut dyn Write) -> Result<(),
     serde_json::to_writer(&mut *to, results).map_err(io::Error::from)?;
     writeln!(to)?;
     Ok(())
-}
-
-/// `study.html`, `study.json`, `study.csv`, `curves.csv`, and figures per problem and grid.
-fn write_folder(standings: &[Standing], folder: &Path) -> Result<(), Failure> {
-    let write = |name: &str, content: &dyn Fn(&mut dyn Write) -> Result<(), Failure>| {
-        let path = folder.join(name);
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&path)
-            .map(BufWriter::new)
-            .map_err(|error| cannot_write(&path, error))?;
-        content(&mut file)?;
-        file.flush().map_err(|error| cannot_write(&path, error))
-    };
-    write("study.json", &|to| write_json(&standings, to))?;
-    write("study.csv", &|to| Ok(summary_csv(standings, to)?))?;
-    write("curves.csv", &|to| Ok(curves_csv(standings, to)?))?;
-    write("study.html", &|to| {
-        let page = study_page("Study · captime", &labelled(standings));
-        Ok(to.write_all(page.as_bytes())?)
-    })?;
-    for group in standings.chunk_by(|a, b| (&a.problem, &a.grid) == (&b.problem, &b.grid)) {
-        let name = format!(
-            "{}-{}",
-            file_name(&group[0].problem),
-            file_name(&group[0].grid)
-        );
-        for sum in Sum::ALL.into_iter().filter(|sum| sum.is_known(group)) {
-            let name = match sum {
-                Sum::Regret => format!("{name}.svg"),
-                Sum::Reward | Sum::Gain => format!("{name}-{}.svg", sum.name()),
-            };
-            let drawn = figure(group, sum);
-            write(&name, &|to| Ok(to.write_all(drawn.as_bytes())?))?;
-        }
-    }
-    Ok(())
-}
-
-/// A standing with its label, which the data leave out.
-#[derive(Debug, serde::Serialize)]
-struct Labelled<'a> {
-    label: &'a str,
-    #[serde(flatten)]
-    standing: &'a Standing,
-}
-
-fn labelled(standings: &[Standing]) -> Vec<Labelled<'_>> {
-    let labelled = standings.iter().map(|standing| Labelled {
-        label: &standing.label,
-        standing,
-    });
-    labelled.collect()
-}
-
-fn cannot_write(path: &Path, error: io::Error) -> Failure {
-    Failure::ours(format!("cannot write `{}`: {error}", path.display()))
-        .hint(Some("give `--out` a folder that you may write to"))
 }

@@ -3,6 +3,41 @@
 //! A versioned header, then one line per pull and per outcome, each with its line number and a CRC. What a policy learns
 //! from is on disk first, so replaying the file through the same `launched` and `observe` restores it exactly; whoever
 //! reports on a run reads nothing else.
+//!
+//! ```
+//! use captime::journal::{OutcomeRecord, Reader, Record, Syncing};
+//! use captime::orchestrator::{Next, Plan, open};
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path().join("mine");
+//! # let text = "name: mine\ntarget: external\narms: {list: [{a: 1}, {a: 2}]}\nlimits: {of: wall, grid: [1s, 5s]}\nprice: {cost: x, penalty: 10 * x}\n";
+//! # let scenario = captime::scenario::parse(text, "mine.yaml".as_ref(), ".".as_ref())?.scenario;
+//!
+//! let plan = Plan::of(&scenario, &[]);
+//! let mut run = open(&folder, &scenario, plan, Syncing::AtEnd, &serde_json::Value::Null, |_| {})?;
+//! let Next::Pull(pull) = run.state.choose() else {
+//!     unreachable!("there is nothing to wait for");
+//! };
+//! run.journal.append(&pull)?;
+//! run.journal.append(&OutcomeRecord {
+//!     outcome: pull.round.0,
+//!     reward: Some(1.0),
+//!     consumption: Some(0.5),
+//!     ..OutcomeRecord::default()
+//! })?;
+//! run.journal.sync()?;
+//!
+//! // Whoever reads it, also while it grows:
+//! let mut reader = Reader::open(&folder)?;
+//! assert_eq!(reader.header().name, "mine");
+//! let mut rewards = vec![];
+//! while let Some(record) = reader.next()? {
+//!     if let Record::Outcome(outcome) = record {
+//!         rewards.extend(outcome.reward);
+//!     }
+//! }
+//! assert_eq!(rewards, [1.0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod append;
 mod lock;

@@ -90,6 +90,8 @@ pub enum By {
     Calibration,
     /// A look at other arms after the first pulls all failed.
     Probe,
+    /// `captime record`, which runs every arm in its turn.
+    Record,
 }
 
 /// A pull is about to be started.

@@ -141,18 +141,20 @@ impl Dataset {
             .into_iter()
             .map(|(name, values)| Column::of_numbers(name, &values))
             .collect();
-        Self::checked(columns, target, LevelOrder::Alphabetical)
+        Self::checked(columns, target, LevelOrder::Alphabetical, None)
     }
 
-    /// What must hold for any table, however it was made.
+    /// What must hold for any table, however it was made; `header` is where that of the target stands.
     fn checked(
         columns: Vec<Column>,
         target: Target,
         order: LevelOrder,
+        header: Option<At>,
     ) -> Result<Self, DatasetError> {
         let rows = target.y.len();
         if rows < 2 {
-            return Err(DatasetError::TooFewRows { rows });
+            let at = header.map(|header| At::line(header.line));
+            return Err(DatasetError::TooFewRows { at, rows });
         }
         if rows > MAX_ROWS {
             return Err(DatasetError::TooManyRows { rows });
@@ -184,7 +186,10 @@ impl Dataset {
             });
         }
         if target.y.iter().all(|&y| y == target.y[0]) {
-            return Err(DatasetError::ConstantTarget { name: target.name });
+            return Err(DatasetError::ConstantTarget {
+                at: header,
+                name: target.name,
+            });
         }
         Ok(Self {
             columns,

@@ -42,16 +42,18 @@ impl Packing {
     ///
     /// Whole targets are then small whole numbers, also once they are centred at a whole mean, so that scores which tie in
     /// exact arithmetic tie here, and the draw order decides.
-    pub(super) fn coarsest(self, targets: impl Iterator<Item = f64> + Clone) -> Self {
+    pub(super) fn coarsest(self, targets: impl Iterator<Item = f64>) -> Self {
         let mut scale = 1.0;
-        while scale < self.scale {
-            let is_whole = |y: f64| ((y - self.lowest) * scale).fract() == 0.0;
-            if targets.clone().all(is_whole) {
-                return Self { scale, ..self };
+        // What is whole at one scale is whole at twice that, so one way through the targets finds the scale of all.
+        for y in targets {
+            while scale < self.scale && ((y - self.lowest) * scale).fract() != 0.0 {
+                scale *= 2.0;
             }
-            scale *= 2.0;
+            if scale >= self.scale {
+                return self;
+            }
         }
-        self
+        Self { scale, ..self }
     }
 
     /// A packing for class indices: 0 and 1 are summed, of more classes only the draws are counted.

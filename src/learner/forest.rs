@@ -8,7 +8,7 @@ use super::fixed::Packing;
 use super::importance;
 use super::kernel::{Level, View};
 use super::params::{Importance, Params, ParamsError};
-use super::stop::{Allowance, Consumed, Meter, Stop, Stopped};
+use super::stop::{Allowance, Consumed, Meter, Stop, Stopped, Watch};
 use super::tree::{Grower, Plan, Tree};
 
 /// How a fit ended.
@@ -104,6 +104,7 @@ pub fn fit_until(
     allowance: Option<Allowance>,
 ) -> Result<FitOutcome, FitError> {
     let mtry = params.check_for(data.predictors())?;
+    let meter = Meter::new(stop, allowance);
     if rows.is_empty() {
         return Err(FitError::NoRows);
     }
@@ -113,35 +114,9 @@ pub fn fit_until(
             rows: data.rows(),
         });
     }
-    let meter = Meter::new(stop, allowance);
-    let recoded = Recoded::new(data, rows);
-    let plan = plan(data, &recoded, rows, params, mtry);
-    let fitted = grow_all(&plan, params, &meter).and_then(|trees| {
-        let mut watch = meter.watch();
-        let importance = match params.importance {
-            Importance::None => Vec::new(),
-            Importance::Impurity => importance::impurity(&trees, data.predictors()),
-            Importance::Permutation => importance::permutation(&plan, &trees, &mut watch)?,
-        };
-        // What was used since the last look counts too.
-        watch.look()?;
-        Ok((trees, importance))
-    });
-    let (draws, seed) = (plan.draws, plan.seed);
-    drop(plan);
-    let outcome = match fitted {
-        Ok((trees, importance)) => FitOutcome::Done {
-            forest: Forest {
-                trees,
-                task: data.task(),
-                classes: data.target().classes().len(),
-                identity: data.identity(),
-                ranks: recoded.ranks,
-                importance,
-                seed,
-                rows: rows.to_vec(),
-                draws,
-            },
+    let outcome = match fit(data, rows, params, mtry, &meter) {
+        Ok(forest) => FitOutcome::Done {
+            forest,
             consumed: meter.consumed(),
         },
         Err(Stopped) => FitOutcome::Stopped {
@@ -151,6 +126,41 @@ pub fn fit_until(
     Ok(outcome)
 }
 
+fn fit(
+    data: &Dataset,
+    rows: &[u32],
+    params: &Params,
+    mtry: usize,
+    meter: &Meter<'_>,
+) -> Result<Forest, Stopped> {
+    let mut watch = meter.watch();
+    let recoded = Recoded::new(data, rows, &mut watch)?;
+    let plan = plan(data, &recoded, rows, params, mtry, &mut watch)?;
+    // Handed in before the trees are grown, which is watched on the threads that do it.
+    drop(watch);
+    let trees = grow_all(&plan, params, meter)?;
+    let mut watch = meter.watch();
+    let importance = match params.importance {
+        Importance::None => Vec::new(),
+        Importance::Impurity => importance::impurity(&trees, data.predictors()),
+        Importance::Permutation => importance::permutation(&plan, &trees, &mut watch)?,
+    };
+    // What was used since the last look counts too.
+    watch.look()?;
+    let (draws, seed) = (plan.draws, plan.seed);
+    Ok(Forest {
+        trees,
+        task: data.task(),
+        classes: data.target().classes().len(),
+        identity: data.identity(),
+        ranks: recoded.ranks,
+        importance,
+        seed,
+        rows: rows.to_vec(),
+        draws,
+    })
+}
+
 /// Factors recoded by the mean response of the training rows, where that is asked for.
 struct Recoded {
     ranks: Vec<Option<Vec<u32>>>,
@@ -158,29 +168,26 @@ struct Recoded {
 }
 
 impl Recoded {
-    fn new(data: &Dataset, rows: &[u32]) -> Self {
+    fn new(data: &Dataset, rows: &[u32], watch: &mut Watch<'_>) -> Result<Self, Stopped> {
+        let mut recoded = Self {
+            ranks: Vec::new(),
+            codes: Vec::new(),
+        };
         if data.level_order() == LevelOrder::Alphabetical {
-            return Self {
-                ranks: Vec::new(),
-                codes: Vec::new(),
-            };
+            return Ok(recoded);
         }
         let y = data.target().y();
-        let ranks: Vec<_> = data
-            .columns()
-            .iter()
-            .map(|column| ranks_by_response(column, y, rows))
-            .collect();
-        let codes = data.columns().iter().zip(&ranks).map(|(column, ranks)| {
-            ranks.as_ref().map(|ranks| {
-                let codes = (0..data.rows()).map(|row| ranks[column.codes().get(row) as usize]);
-                Codes::of(codes.collect(), ranks.len())
-            })
-        });
-        Self {
-            codes: codes.collect(),
-            ranks,
+        for column in data.columns() {
+            let mut mind = |steps| watch.mind(steps);
+            let ranks = ranks_by_response(column, y, rows, &mut mind)?;
+            let codes = match &ranks {
+                Some(ranks) => Some(column.codes().replaced(ranks, &mut mind)?),
+                None => None,
+            };
+            recoded.ranks.push(ranks);
+            recoded.codes.push(codes);
         }
+        Ok(recoded)
     }
 }
 
@@ -190,19 +197,22 @@ fn plan<'a>(
     rows: &'a [u32],
     params: &Params,
     mtry: usize,
-) -> Plan<'a> {
+    watch: &mut Watch<'_>,
+) -> Result<Plan<'a>, Stopped> {
     let y = data.target().y();
     let class_count = data.target().classes().len();
     // ranger truncates; a bag holds at least one draw.
     let draws = ((rows.len() as f64 * params.sample_fraction) as usize).max(1);
     let packing = if class_count == 0 {
         let targets = || rows.iter().map(|&row| y[row as usize]);
+        watch.mind(rows.len())?;
         let lowest = targets().fold(f64::INFINITY, f64::min);
         let highest = targets().fold(f64::NEG_INFINITY, f64::max);
         Packing::new(lowest, highest, draws).coarsest(targets())
     } else {
         Packing::of_classes(draws)
     };
+    watch.mind(rows.len())?;
     let mut unit = vec![0; data.rows()];
     let mut classes = vec![0; if class_count > 2 { data.rows() } else { 0 }];
     for &row in rows {
@@ -215,13 +225,16 @@ fn plan<'a>(
         }
     }
     let columns = data.columns().iter().enumerate().map(|(place, column)| {
-        match recoded.codes.get(place).and_then(Option::as_ref) {
+        // A view goes through all codes once, many at a time.
+        watch.mind(data.rows() / 4)?;
+        let recoded = recoded.codes.get(place).and_then(Option::as_ref);
+        Ok(match recoded {
             Some(codes) => View::new(codes, column.distinct(), column.missing()),
             None => View::of(column),
-        }
+        })
     });
-    Plan {
-        columns: columns.collect(),
+    Ok(Plan {
+        columns: columns.collect::<Result<_, _>>()?,
         values: data
             .columns()
             .iter()
@@ -239,7 +252,7 @@ fn plan<'a>(
         seed: params.seed,
         level: Level::choose(params.simd),
         wants_impurity: params.importance == Importance::Impurity,
-    }
+    })
 }
 
 /// Grows all trees, on the calling thread alone or on several; which thread grows a tree makes no difference to it.

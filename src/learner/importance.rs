@@ -46,14 +46,14 @@ pub(super) fn permutation(
         used.sort_unstable();
         used.dedup();
         watch.spend(out.len() as u64)?;
-        let plain = error(plan, tree, &out, None);
+        let plain = error(plan, tree, &out, None, watch)?;
         let mut shuffled = out.clone();
         for predictor in used {
             watch.spend(out.len() as u64)?;
             for place in (1..shuffled.len()).rev() {
                 shuffled.swap(place, sampler.below(place + 1));
             }
-            let worse = error(plan, tree, &out, Some((predictor, &shuffled)));
+            let worse = error(plan, tree, &out, Some((predictor, &shuffled)), watch)?;
             sums[usize::from(predictor)] += worse - plain;
         }
     }
@@ -72,9 +72,18 @@ fn out_of_bag<'a>(rows: &'a [u32], counts: &'a [u32]) -> impl Iterator<Item = u3
 }
 
 /// Mean squared error or share of wrong classes of one tree, with one predictor taken from other rows.
-fn error(plan: &Plan<'_>, tree: &Tree, rows: &[u32], shuffled: Option<(u16, &[u32])>) -> f64 {
+fn error(
+    plan: &Plan<'_>,
+    tree: &Tree,
+    rows: &[u32],
+    shuffled: Option<(u16, &[u32])>,
+    watch: &mut Watch<'_>,
+) -> Result<f64, Stopped> {
     let mut sum = 0.0;
     for (place, &row) in rows.iter().enumerate() {
+        if place % LEAF_STRETCH == 0 {
+            watch.mind(LEAF_STRETCH * LEAF_STEPS)?;
+        }
         let value = leaf(plan, tree, |predictor| match shuffled {
             Some((other, rows)) if other == predictor => rows[place],
             _ => row,
@@ -86,8 +95,13 @@ fn error(plan: &Plan<'_>, tree: &Tree, rows: &[u32], shuffled: Option<(u16, &[u3
             f64::from(u8::from(value != y))
         };
     }
-    sum / rows.len() as f64
+    Ok(sum / rows.len() as f64)
 }
+
+/// Rows sent down a tree between two looks at whether to go on.
+const LEAF_STRETCH: usize = 256;
+/// Steps from the root to a leaf, or about as many.
+const LEAF_STEPS: usize = 16;
 
 /// The value of the leaf in which a row ends; which row is read may depend on the predictor.
 fn leaf(plan: &Plan<'_>, tree: &Tree, row: impl Fn(u16) -> u32) -> f64 {

@@ -154,6 +154,8 @@ pub(super) struct Scratch {
     pub(super) ends: Vec<u32>,
     /// For each draw position whether the predictor has one value only in this node.
     pub(super) constant: Vec<bool>,
+    /// Words of `touched` gone through, which takes time however few codes were met.
+    pub(super) walked: usize,
     /// Whether the table is too large for the cache, so that codes are worth asking for ahead of their use.
     pub(super) is_far: bool,
 }
@@ -168,6 +170,7 @@ impl Scratch {
         let bytes = columns.iter().map(View::bytes).sum::<usize>();
         Self {
             is_far: bytes > NEAR_BYTES,
+            walked: 0,
             sums: vec![0; most_distinct + 8],
             touched: vec![0; most_distinct / 64 + 1],
             lefts: vec![0; most_distinct + 8],
@@ -265,7 +268,7 @@ fn plain<C: Code>(
     } else if rows <= FEW_ROWS {
         sorted(codes, slot, draws, best)
     } else {
-        sparse(codes, slot, draws, scratch, best)
+        sparse(codes, distinct, slot, draws, scratch, best)
     }
 }
 
@@ -335,6 +338,7 @@ fn sorted<C: Code>(codes: &[C], slot: usize, draws: &Draws<'_>, best: &mut Best)
 #[inline]
 fn sparse<C: Code>(
     codes: &[C],
+    distinct: usize,
     slot: usize,
     draws: &Draws<'_>,
     scratch: &mut Scratch,
@@ -347,7 +351,9 @@ fn sparse<C: Code>(
     }
     let mut left = 0;
     let mut is_split = false;
-    for (place, word) in scratch.touched.iter_mut().enumerate() {
+    let touched = &mut scratch.touched[..distinct.div_ceil(64)];
+    scratch.walked += touched.len();
+    for (place, word) in touched.iter_mut().enumerate() {
         let mut bits = std::mem::take(word);
         while bits != 0 {
             let code = place * 64 + bits.trailing_zeros() as usize;
@@ -384,7 +390,9 @@ fn with_missing<C: Code>(
     }
     let mut left = 0;
     let mut is_split = false;
-    for (place, word) in scratch.touched.iter_mut().enumerate() {
+    let touched = &mut scratch.touched[..(missing as usize).div_ceil(64)];
+    scratch.walked += touched.len();
+    for (place, word) in touched.iter_mut().enumerate() {
         let mut bits = std::mem::take(word);
         while bits != 0 {
             let code = place * 64 + bits.trailing_zeros() as usize;

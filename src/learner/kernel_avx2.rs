@@ -350,6 +350,7 @@ unsafe fn sparse(
     lanes: &mut Lanes,
 ) -> bool {
     let touched = &mut scratch.touched[..distinct.div_ceil(64)];
+    scratch.walked += touched.len();
     let sums = &mut scratch.sums[..distinct];
     for (&row, &packed) in draws.rows.iter().zip(draws.packed) {
         // SAFETY: the caller's promise; there are `distinct` sums and a bit for each.

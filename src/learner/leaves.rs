@@ -2,6 +2,7 @@
 
 use super::dataset::Dataset;
 use super::forest::Forest;
+use super::sample::Sampler;
 
 impl Forest {
     /// The leaf in which every row of the table it was fitted on ends, tree by tree: numbers below [`Forest::most_nodes`].
@@ -26,6 +27,20 @@ impl Forest {
             at as u32
         };
         (0..data.rows()).map(leaf_of).collect()
+    }
+
+    /// Which rows of the table it was fitted on a tree was grown on.
+    ///
+    /// # Panics
+    /// If the table is another one.
+    pub fn bag(&self, data: &Dataset, tree: usize) -> Vec<bool> {
+        assert!(self.knows(data), "bags are of the table fitted on");
+        let mut sampler = Sampler::new(self.seed, tree);
+        let mut is_drawn = vec![false; data.rows()];
+        for _ in 0..self.draws {
+            is_drawn[self.rows[sampler.below(self.rows.len())] as usize] = true;
+        }
+        is_drawn
     }
 
     /// No tree has more nodes than this.

@@ -1,7 +1,9 @@
 //! When a fit ends early: a flag that anyone may raise, and an allowance of time or work.
 //!
 //! This is the only place of the learner that looks at a clock. A fit looks at the flag at every node, and at the clock
-//! after every stretch of counted work, so that looking costs nothing that can be measured.
+//! after every stretch of counted work, so that looking costs nothing that can be measured. What takes time without being
+//! work, such as putting levels in order before the first tree, is minded: it brings the next look nearer and counts on the
+//! clocks, but work stays what it says it is.
 
 use clap::ValueEnum;
 use std::sync::OnceLock;
@@ -157,6 +159,7 @@ impl<'a> Meter<'a> {
         Watch {
             meter: self,
             pending: 0,
+            minded: 0,
             unguarded: 0,
             cpu_seen: thread_cpu_nanos(),
         }
@@ -175,6 +178,8 @@ impl<'a> Meter<'a> {
 pub(super) struct Watch<'a> {
     meter: &'a Meter<'a>,
     pending: u64,
+    /// Steps since the last look that are not work.
+    minded: u64,
     /// Work since the guards were last looked at.
     unguarded: u64,
     cpu_seen: u64,
@@ -195,6 +200,21 @@ impl Watch<'_> {
         }
     }
 
+    /// Says whether to stop before so many steps that take time but are not work.
+    #[inline]
+    pub(super) fn mind(&mut self, steps: usize) -> Result<(), Stopped> {
+        self.minded += steps as u64;
+        if self.meter.stop.is_raised() {
+            return Err(Stopped);
+        }
+        // Minding books no work, so a limit on that need not be looked at more often than a clock.
+        if self.minded > self.meter.stride.max(WALL_STRIDE) {
+            self.look()
+        } else {
+            Ok(())
+        }
+    }
+
     /// Looks at the clock that counts.
     #[cold]
     #[inline(never)]
@@ -202,7 +222,7 @@ impl Watch<'_> {
         if self.meter.ended.load(Ordering::Relaxed) {
             return Err(Stopped);
         }
-        self.unguarded += self.pending;
+        self.unguarded += self.pending + std::mem::take(&mut self.minded);
         let work = self.book_work();
         if let Some(allowance) = self.meter.allowance
             && self.used(allowance.resource, work) > allowance.amount

@@ -96,6 +96,10 @@ pub(super) struct Plan<'a> {
 const DRAW_STRETCH: usize = 4096;
 /// Rows times predictors between two looks inside one large node.
 const SCAN_STRETCH: usize = 16 * 1024;
+/// Predictors between two looks, where rows are few but values may be many.
+const SLOT_STRETCH: usize = 512;
+/// Words of a bitmap that take as long as one row of one predictor.
+pub(super) const WORDS_PER_STEP: usize = 4;
 
 impl Plan<'_> {
     /// How often each training row is drawn for a tree.
@@ -203,6 +207,7 @@ impl<'a> Grower<'a> {
     fn plant(&mut self, sampler: &mut Sampler, watch: &mut Watch<'_>) -> Result<(), Stopped> {
         let plan = self.plan;
         plan.draw_rows(sampler, &mut self.counts, watch)?;
+        watch.mind(plan.rows.len())?;
         self.rows.clear();
         self.packed.clear();
         let mut total = 0;
@@ -296,7 +301,7 @@ impl<'a> Grower<'a> {
             total: Total::new(&self.plan.packing, node.total),
         };
         let mut best = Best::NONE;
-        let stretch = (SCAN_STRETCH / rows.len()).max(1);
+        let stretch = (SCAN_STRETCH / rows.len()).clamp(1, SLOT_STRETCH);
         for start in (0..self.drawn.len()).step_by(stretch) {
             let slots = start..self.drawn.len().min(start + stretch);
             watch.spend((rows.len() * slots.len()) as u64)?;
@@ -309,6 +314,10 @@ impl<'a> Grower<'a> {
                 &mut self.scratch,
                 &mut best,
             );
+            let walked = std::mem::take(&mut self.scratch.walked);
+            if walked > 0 {
+                watch.mind(walked / WORDS_PER_STEP)?;
+            }
         }
         Ok((best, draws.total.unsplit()))
     }
@@ -332,7 +341,7 @@ impl<'a> Grower<'a> {
         for (slot, &predictor) in self.drawn.iter().enumerate() {
             watch.spend(draws.rows.len() as u64)?;
             let column = &self.plan.columns[usize::from(predictor)];
-            let is_split = scratch.scan(column, slot, &draws, &mut best);
+            let is_split = scratch.scan(column, slot, &draws, &mut best, watch)?;
             self.scratch.constant[slot] = !is_split;
         }
         Ok((best, scratch.unsplit()))

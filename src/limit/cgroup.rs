@@ -29,10 +29,12 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn locate() -> Self {
-        let read = |path| read_file(rustix::fs::CWD, path).unwrap_or_default();
-        let (membership, mounts) = (read("/proc/self/cgroup"), read("/proc/self/mountinfo"));
-        Self::parse(&membership, &mounts)
+    /// Fails only for want of descriptors or memory, which says nothing about the machine.
+    pub(super) fn locate() -> io::Result<Self> {
+        let read = |path| unless_short(read_file(rustix::fs::CWD, path));
+        let membership = read("/proc/self/cgroup")?.unwrap_or_default();
+        let mounts = read("/proc/self/mountinfo")?.unwrap_or_default();
+        Ok(Self::parse(&membership, &mounts))
     }
 
     fn parse(membership: &str, mounts: &str) -> Self {
@@ -55,6 +57,23 @@ impl Places {
             }
         }
         places
+    }
+}
+
+/// True for errors of the moment: what is missing is no property of the machine, so doing with less would hide it.
+pub(super) fn is_shortage(errno: Option<i32>) -> bool {
+    matches!(
+        errno,
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOSPC | libc::EAGAIN)
+    )
+}
+
+/// What worked, `None` for what this machine does not offer, and an error only for a shortage.
+pub(super) fn unless_short<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if is_shortage(error.raw_os_error()) => Err(error),
+        Err(_) => Ok(None),
     }
 }
 
@@ -158,29 +177,12 @@ impl Home {
     /// Makes a folder of ours below `base` and removes those of captimes that are no longer alive.
     pub(super) fn create(base: &Path) -> io::Result<Self> {
         sweep_unified(base);
-        for _ in 0..16 {
-            let path = fresh_name(base);
-            rustix::fs::mkdir(&path, Mode::from_raw_mode(0o755))?;
-            // Somebody who sweeps may take an unlocked folder for a stale one: then we make another.
-            let Ok(folder) = rustix::fs::open(
-                &path,
-                OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-                Mode::empty(),
-            ) else {
-                continue;
-            };
-            if lock(folder.as_fd()).is_err() {
-                continue;
-            }
-            if path.exists() {
-                return Ok(Self {
-                    folder,
-                    path,
-                    runs: 0,
-                });
-            }
-        }
-        Err(io::Error::from_raw_os_error(libc::EAGAIN))
+        let (folder, path) = make_locked(base)?;
+        Ok(Self {
+            folder,
+            path,
+            runs: 0,
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -320,8 +322,37 @@ pub(super) fn fresh_name(base: &Path) -> PathBuf {
     base.join(format!("{PREFIX}{pid}-{moment}"))
 }
 
+/// Makes a group of ours below `base`, marked as in use for as long as the descriptor is open.
+pub(super) fn make_locked(base: &Path) -> io::Result<(OwnedFd, PathBuf)> {
+    // Somebody who sweeps may take a folder that is not locked yet for a stale one, and remove it: then we make another.
+    for _ in 0..64 {
+        let path = fresh_name(base);
+        rustix::fs::mkdir(&path, Mode::from_raw_mode(0o755))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = match rustix::fs::open(&path, flags, Mode::empty()) {
+            Ok(folder) => folder,
+            Err(rustix::io::Errno::NOENT) => continue,
+            Err(error) => {
+                let _ = rustix::fs::rmdir(&path);
+                return Err(error.into());
+            }
+        };
+        match lock(folder.as_fd()) {
+            Ok(()) if path.exists() => return Ok((folder, path)),
+            // Whoever has the lock removes the folder.
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => {
+                let _ = rustix::fs::rmdir(&path);
+                return Err(error);
+            }
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::EAGAIN))
+}
+
 /// Marks a group as in use for as long as the descriptor is open; fails if somebody else has.
-pub(super) fn lock(folder: BorrowedFd<'_>) -> io::Result<()> {
+fn lock(folder: BorrowedFd<'_>) -> io::Result<()> {
     Ok(flock(folder, FlockOperation::NonBlockingLockExclusive)?)
 }
 
@@ -363,32 +394,37 @@ pub(super) fn may_use(group: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn lists(group: &Path, file: &str, controller: &str) -> bool {
-    fs::read_to_string(group.join(file))
-        .is_ok_and(|text| text.split_ascii_whitespace().any(|name| name == controller))
+pub(super) fn lists(group: &Path, file: &str, controller: &str) -> io::Result<bool> {
+    let text = unless_short(fs::read_to_string(group.join(file)))?;
+    Ok(text.is_some_and(|text| text.split_ascii_whitespace().any(|name| name == controller)))
 }
 
 /// The nearest group at or above our own where groups of ours get the v2 memory controller.
 ///
 /// Own group first; where it holds nothing but captimes, these move into a group of their own below it, since cgroup2
 /// wants processes in leaves only.
-pub(super) fn base_with_memory(places: &Places) -> Option<PathBuf> {
-    let (own, mount) = (places.unified.as_ref()?, places.unified_mount.as_ref()?);
+pub(super) fn base_with_memory(places: &Places) -> io::Result<Option<PathBuf>> {
+    let (Some(own), Some(mount)) = (&places.unified, &places.unified_mount) else {
+        return Ok(None);
+    };
     for group in own.ancestors().take_while(|group| group.starts_with(mount)) {
         if may_use(group).is_err() {
             continue;
         }
-        if lists(group, "cgroup.subtree_control", "memory") {
-            return Some(group.to_owned());
+        if lists(group, "cgroup.subtree_control", "memory")? {
+            return Ok(Some(group.to_owned()));
         }
-        if group == own && lists(group, "cgroup.controllers", "memory") {
-            let enable = || fs::write(group.join("cgroup.subtree_control"), "+memory");
-            if enable().is_ok() || (shelter_captimes(group) && enable().is_ok()) {
-                return Some(group.to_owned());
+        if group == own && lists(group, "cgroup.controllers", "memory")? {
+            let enable = || {
+                let enabled = fs::write(group.join("cgroup.subtree_control"), "+memory");
+                unless_short(enabled).map(|enabled| enabled.is_some())
+            };
+            if enable()? || (shelter_captimes(group) && enable()?) {
+                return Ok(Some(group.to_owned()));
             }
         }
     }
-    None
+    Ok(None)
 }
 
 /// Moves the captimes in `group` into a group below it; false if others live there too.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Level;
+use super::{Level, MemoryControl};
 
 /// An error number of the kernel, written as its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,6 +142,17 @@ pub enum LimitError {
     /// The supervisor went away during a run; what it ran has been ended where that was possible.
     #[error("the supervisor of this slot was lost")]
     SupervisorLost,
+    /// The supervisor that was to replace a lost one enforces limits in another way, so its results would be others.
+    #[error(
+        "a new supervisor offers level `{}` with memory {}, the one before it level `{}` with memory {}",
+        has.0, has.1, had.0, had.1
+    )]
+    Changed {
+        /// What this slot began with.
+        had: (Level, MemoryControl),
+        /// What there is now.
+        has: (Level, MemoryControl),
+    },
 }
 
 impl LimitError {
@@ -184,10 +195,10 @@ impl LimitError {
             } if errno.0 == libc::ENOMEM => {
                 "the memory limit is below what starting any program needs; allow at least 1MiB"
             }
-            Self::Spawn { errno, .. } if errno.0 == libc::EAGAIN => {
+            Self::Spawn { errno, .. } | Self::System { errno, .. } if errno.0 == libc::EAGAIN => {
                 "the limit on processes is reached: see `ulimit -u`, or pids.max of the control group"
             }
-            Self::Spawn { errno, .. } | Self::System { errno, .. }
+            Self::Spawn { errno, .. } | Self::System { errno, .. } | Self::Group { errno, .. }
                 if errno.0 == libc::EMFILE || errno.0 == libc::ENFILE =>
             {
                 "too many files are open: raise `ulimit -n`"
@@ -196,6 +207,9 @@ impl LimitError {
             Self::Cpus { .. } => "choose CPUs listed in `nproc --all` that this process may use",
             Self::Level { .. } => {
                 "`captime check` says what this machine can enforce and how to get more; or use `--level auto`"
+            }
+            Self::Changed { .. } => {
+                "somebody changed the control groups of this captime meanwhile: start it anew"
             }
             _ => return None,
         };

@@ -14,7 +14,7 @@ use super::launch::{Launch, Limits};
 use super::level::Level;
 use super::report::Report;
 use super::slot::{self, Options, Slot};
-use super::watch::{self, Stop};
+use super::watch::{self, Stop, Urgency};
 use super::{cgroup, keeper, memory, sys, tree};
 
 /// One command to run from the command line.
@@ -75,8 +75,11 @@ pub fn run_single(single: &Single, finish: impl FnOnce(Ended) -> u8 + Send) -> u
             line,
             stdin: single.stop_on_stdin_eof.then(std::io::stdin),
             asked_by: None,
+            signals: 0,
         };
-        let result = watch::run(slot, &single.launch, &single.limits, &mut stop);
+        let result = slot
+            .enter()
+            .and_then(|()| watch::run(slot, &single.launch, &single.limits, &mut stop));
         let status = finish(Ended {
             result,
             asked_by: stop.asked_by.or(sys::stop_signal()),
@@ -109,6 +112,8 @@ impl Drop for Keeper {
         // Our own child, which nobody has reaped: the number is still its.
         if let Some(pid) = rustix::process::Pid::from_raw(self.pid) {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
+            // Not left to whoever inherits it: in a container that may be somebody who never looks.
+            let _ = sys::wait_for(self.pid);
         }
     }
 }
@@ -191,6 +196,26 @@ struct Requests {
     line: Option<PipeReader>,
     stdin: Option<std::io::Stdin>,
     asked_by: Option<i32>,
+    /// Signals to this very process that have been told of.
+    signals: u32,
+}
+
+impl Requests {
+    /// True once stdin has ended, which is told once.
+    fn has_stdin_ended(&mut self) -> bool {
+        let mut ignored = [0; 4096];
+        match &self.stdin {
+            // What is sent is of no interest, only that somebody still holds the other end.
+            Some(stdin) if is_readable(stdin.as_fd()) => {
+                let ended = matches!(rustix::io::read(stdin, &mut ignored), Ok(0) | Err(_));
+                if ended {
+                    self.stdin = None;
+                }
+                ended
+            }
+            _ => false,
+        }
+    }
 }
 
 impl Stop for Requests {
@@ -212,14 +237,27 @@ impl Stop for Requests {
             };
             return true;
         }
-        let mut ignored = [0; 4096];
-        match &self.stdin {
-            // What is sent is of no interest, only that somebody still holds the other end.
-            Some(stdin) if is_readable(stdin.as_fd()) => {
-                matches!(rustix::io::read(stdin, &mut ignored), Ok(0) | Err(_))
+        self.has_stdin_ended()
+    }
+
+    fn urgency(&mut self) -> Urgency {
+        let mut urgency = Urgency::None;
+        if let Some(line) = &mut self.line
+            && is_readable(line.as_fd())
+        {
+            match line.read(&mut [0; 64]) {
+                Ok(count) if count > 0 => urgency = Urgency::Again,
+                _ => return Urgency::Deserted,
             }
-            _ => false,
         }
+        let signals = sys::stop_signals();
+        if signals != std::mem::replace(&mut self.signals, signals) {
+            urgency = Urgency::Again;
+        }
+        if self.has_stdin_ended() {
+            return Urgency::Deserted;
+        }
+        urgency
     }
 }
 

@@ -12,7 +12,7 @@ use super::error::LimitError;
 use super::level::Level;
 use super::slot::{self, Options, Slot};
 use super::sys;
-use super::watch::{self, Stop};
+use super::watch::{self, Stop, Urgency};
 use super::wire::{self, CANCEL, Hello, RUN};
 
 /// First argument of captime when it is to be a supervisor.
@@ -56,19 +56,21 @@ pub fn supervise(arguments: &[OsString]) -> u8 {
         level,
         memory: true,
     };
-    let served = slot::with(&options, move |slot| match slot {
-        Ok(slot) => {
-            slot.stdin = Some(stdin);
-            let hello = Hello {
-                level: slot.level(),
-                memory: slot.memory_control(),
-                home: slot.home(),
-                legacy: slot.legacy(),
-            };
-            wire::send_json(&mut socket, &Ok::<_, LimitError>(hello))?;
-            serve(slot, &mut socket)
+    let served = slot::with(&options, move |slot| {
+        match slot.and_then(|slot| slot.enter().map(|()| slot)) {
+            Ok(slot) => {
+                slot.stdin = Some(stdin);
+                let hello = Hello {
+                    level: slot.level(),
+                    memory: slot.memory_control(),
+                    home: slot.home(),
+                    legacy: slot.legacy(),
+                };
+                wire::send_json(&mut socket, &Ok::<_, LimitError>(hello))?;
+                serve(slot, &mut socket)
+            }
+            Err(error) => wire::send_json(&mut socket, &Err::<Hello, _>(error)),
         }
-        Err(error) => wire::send_json(&mut socket, &Err::<Hello, _>(error)),
     });
     u8::from(served.is_err())
 }
@@ -114,9 +116,12 @@ impl Stop for Line {
         }
     }
 
-    fn is_urgent(&mut self) -> bool {
+    fn urgency(&mut self) -> Urgency {
         // The end of the stream, or a second request: whoever asked does not wait any more.
         let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
-        recv(self.socket.as_raw_fd(), &mut [0], flags).is_ok()
+        match recv(self.socket.as_raw_fd(), &mut [0], flags) {
+            Ok(_) => Urgency::Deserted,
+            Err(_) => Urgency::None,
+        }
     }
 }

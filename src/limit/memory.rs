@@ -3,15 +3,23 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 
-use super::cgroup::{Home, Leaf, keyed, open_file, read_file, write_file};
+use super::cgroup::{
+    Home, Leaf, keyed, make_locked, open_file, read_file, sweep_legacy, unless_short, write_file,
+};
+use super::clock::Instant;
 use super::error::LimitError;
 use super::sys::{Watched, changed, readable};
 
 /// How the memory limit of a slot is kept.
 pub(super) trait Memory: std::fmt::Debug {
+    /// Called once, by the thread that will start the commands, before it does.
+    fn enter(&mut self) -> io::Result<()> {
+        Ok(())
+    }
     /// Gets ready for one run in `leaf`.
     fn arm(&mut self, leaf: Option<&Leaf>, limit: Option<u64>) -> Result<(), LimitError>;
     /// Lifts the limit, once every process of the run has been killed.
@@ -80,21 +88,24 @@ impl Memory for Unified {
     fn arm(&mut self, leaf: Option<&Leaf>, limit: Option<u64>) -> Result<(), LimitError> {
         let Some(leaf) = leaf else { return Ok(()) };
         let folder = leaf.folder();
-        self.events = open_file(folder, "memory.events", OFlags::RDONLY).ok();
+        let open = |name| {
+            unless_short(open_file(folder, name, OFlags::RDONLY))
+                .map_err(|error| LimitError::system("watch the memory of a control group", error))
+        };
+        self.events = open("memory.events")?;
         // A file that nobody has read yet counts as changed.
         self.was_hit();
         // Since Linux 5.19; without it the peak is a lower bound and said to be one.
-        self.peak = open_file(folder, "memory.peak", OFlags::RDONLY).ok();
+        self.peak = open("memory.peak")?;
         let Some(bytes) = limit else { return Ok(()) };
-        write_file(folder, "memory.max", &bytes.to_string()).map_err(|error| {
-            LimitError::Memory {
-                bytes,
-                errno: error.into(),
-            }
-        })?;
+        let failed = |error: io::Error| LimitError::Memory {
+            bytes,
+            errno: error.into(),
+        };
+        write_file(folder, "memory.max", &bytes.to_string()).map_err(failed)?;
         // Without swap there is no such file; with it, a limit that only pushes pages out would be none.
-        let _ = write_file(folder, "memory.swap.max", "0");
-        let _ = write_file(folder, "memory.oom.group", "1");
+        unless_short(write_file(folder, "memory.swap.max", "0")).map_err(failed)?;
+        unless_short(write_file(folder, "memory.oom.group", "1")).map_err(failed)?;
         Ok(())
     }
 
@@ -146,23 +157,20 @@ pub(super) struct Legacy {
 const BLUR: u64 = 1 << 20;
 
 impl Legacy {
-    /// Makes a group below `base` and moves the calling thread into it; gives its path for [`remove`].
-    pub(super) fn enter(base: &Path) -> io::Result<(Self, PathBuf)> {
-        super::cgroup::sweep_legacy(base);
-        let path = super::cgroup::fresh_name(base);
-        rustix::fs::mkdir(&path, Mode::from_raw_mode(0o755))?;
-        Self::enter_made(&path)
-            .map(|entered| (entered, path.clone()))
-            .inspect_err(|_| remove(&path))
+    /// Makes a group below `base`; gives its path for [`remove`].
+    pub(super) fn make(base: &Path) -> io::Result<(Self, PathBuf)> {
+        sweep_legacy(base);
+        let (folder, path) = make_locked(base)?;
+        match Self::open(folder) {
+            Ok(made) => Ok((made, path)),
+            Err(error) => {
+                remove(&path);
+                Err(error)
+            }
+        }
     }
 
-    fn enter_made(path: &Path) -> io::Result<Self> {
-        let folder = rustix::fs::open(
-            path,
-            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
-        super::cgroup::lock(folder.as_fd())?;
+    fn open(folder: OwnedFd) -> io::Result<Self> {
         let event = rustix::event::eventfd(
             0,
             rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK,
@@ -172,9 +180,8 @@ impl Legacy {
         write_file(folder.as_fd(), "cgroup.event_control", &wish)?;
         let open = |name| open_file(folder.as_fd(), name, OFlags::RDWR);
         let limit = open("memory.limit_in_bytes")?;
-        let swap_limit = open("memory.memsw.limit_in_bytes").ok();
+        let swap_limit = unless_short(open("memory.memsw.limit_in_bytes"))?;
         let highest = open("memory.max_usage_in_bytes")?;
-        write_file(folder.as_fd(), "tasks", "0")?;
         Ok(Self {
             folder,
             event,
@@ -215,6 +222,10 @@ impl Legacy {
 }
 
 impl Memory for Legacy {
+    fn enter(&mut self) -> io::Result<()> {
+        write_file(self.folder.as_fd(), "tasks", "0")
+    }
+
     fn arm(&mut self, _: Option<&Leaf>, limit: Option<u64>) -> Result<(), LimitError> {
         let used = read_file(self.folder.as_fd(), "memory.usage_in_bytes");
         if used.is_ok_and(|used| used.trim().parse::<u64>().is_ok_and(|used| used > BLUR)) {
@@ -255,12 +266,10 @@ impl Memory for Legacy {
 
 /// Removes a v1 group once the thread that lived in it has ended (the kernel takes a moment to notice).
 pub(super) fn remove(path: &Path) {
-    for _ in 0..200 {
-        match std::fs::remove_dir(path) {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-                std::thread::sleep(std::time::Duration::from_micros(250));
-            }
-            _ => return,
-        }
+    let start = Instant::now();
+    while std::fs::remove_dir(path).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
+        && Instant::now().since(start) < Duration::from_secs(1)
+    {
+        std::thread::sleep(Duration::from_micros(250));
     }
 }

@@ -1,9 +1,9 @@
 //! What a supervisor keeps from run to run: its groups, its memory control, its odds and ends.
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::cgroup::{Home, Leaf, Places, base_with_memory};
+use super::cgroup::{Home, Leaf, Places, base_with_memory, is_shortage, unless_short};
 use super::error::LimitError;
 use super::level::{Level, MemoryControl, obstacle};
 use super::memory::{self, Legacy, Memory, Sampled, Unified};
@@ -41,34 +41,55 @@ pub(super) struct Slot {
 /// Makes a slot, lends it to `work`, and removes all trace of it.
 ///
 /// A v1 memory group holds the *thread* that starts commands, so where one may be needed `work` gets a thread of its own.
-pub(super) fn with<T: Send>(
-    options: &Options,
-    work: impl FnOnce(Result<&mut Slot, LimitError>) -> T + Send,
-) -> T {
+pub(super) fn with<T: Send, W>(options: &Options, work: W) -> T
+where
+    W: FnOnce(Result<&mut Slot, LimitError>) -> T + Send,
+{
     // Without groups nobody asks where they are.
-    let places = match options.level {
-        Some(Level::Subreaper) => Places::default(),
+    let located = match options.level {
+        Some(Level::Subreaper) => Ok(Places::default()),
         _ => Places::locate(),
     };
-    let needs_thread = options.memory && places.memory.is_some();
-    let serve = move || match Slot::open(options, &places) {
+    let places = match located {
+        Ok(places) => places,
+        Err(error) => {
+            return work(Err(LimitError::system("look for control groups", error)));
+        }
+    };
+    let serve = |work: W| match Slot::open(options, &places) {
         Ok(mut slot) => {
             let result = work(Ok(&mut slot));
             (result, slot.legacy.take())
         }
         Err(error) => (work(Err(error)), None),
     };
-    if !needs_thread {
-        return serve().0;
+    if !options.memory || places.memory.is_none() {
+        return serve(work).0;
     }
-    let (result, legacy) = std::thread::scope(|scope| match scope.spawn(serve).join() {
-        Ok(served) => served,
-        Err(panic) => std::panic::resume_unwind(panic),
+    // Taken by the thread; still there if none can be had.
+    let mut work = Some(work);
+    let mut run = || work.take().map(serve);
+    let served = std::thread::scope(|scope| -> std::io::Result<_> {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, &mut run)?;
+        let joined = thread.join();
+        Ok(joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
-    if let Some(path) = legacy {
-        memory::remove(&path);
+    match served {
+        Ok(served) => {
+            let (result, legacy) = served.expect("the thread took the work and did it");
+            if let Some(path) = legacy {
+                memory::remove(&path);
+            }
+            result
+        }
+        Err(error) => {
+            let work = work.expect("no thread took the work");
+            work(Err(LimitError::system(
+                "start a thread of the supervisor",
+                error,
+            )))
+        }
     }
-    result
 }
 
 impl Slot {
@@ -90,13 +111,16 @@ impl Slot {
         if options.level != Some(Level::Subreaper) {
             match slot.enter_groups(options, places) {
                 Ok(()) => {}
-                // Out of descriptors or memory is no property of the machine: lowering the level would hide it.
-                Err(error) if matches!(&error, LimitError::Group { errno, .. } if is_shortage(errno.0)) =>
+                Err(error) if matches!(&error, LimitError::Group { errno, .. } if is_shortage(Some(errno.0))) =>
                 {
                     return Err(error);
                 }
                 Err(error) if options.level == Some(Level::Cgroup2) => return Err(error),
-                Err(_) => slot.home = None,
+                Err(_) => {
+                    slot.home = None;
+                    slot.memory = Box::new(Sampled);
+                    slot.control = MemoryControl::Sampled;
+                }
             }
         }
         Ok(slot)
@@ -111,20 +135,21 @@ impl Slot {
             return Err(unavailable(reason));
         }
         let own = places.unified.clone().unwrap_or_default();
-        let with_memory = if options.memory {
-            base_with_memory(places)
-        } else {
-            None
-        };
-        let base = with_memory.as_ref().unwrap_or(&own);
-        let failed = |error: std::io::Error| LimitError::Group {
+        let failed_in = |base: &Path, error: std::io::Error| LimitError::Group {
             action: "make a control group in".to_owned(),
             path: base.display().to_string(),
             errno: error.into(),
         };
+        let with_memory = if options.memory {
+            base_with_memory(places).map_err(|error| failed_in(&own, error))?
+        } else {
+            None
+        };
+        let base = with_memory.as_ref().unwrap_or(&own);
+        let failed = |error: std::io::Error| failed_in(base, error);
         let mut home = Home::create(base).map_err(failed)?;
         if with_memory.is_some()
-            && let Ok(unified) = Unified::enable(&home)
+            && let Some(unified) = unless_short(Unified::enable(&home)).map_err(failed)?
         {
             self.memory = Box::new(unified);
             self.control = MemoryControl::Cgroup2;
@@ -140,11 +165,28 @@ impl Slot {
         if options.memory
             && self.control == MemoryControl::Sampled
             && let Some(base) = &places.memory
-            && let Ok((legacy, path)) = Legacy::enter(base)
+            && let Some((legacy, path)) =
+                unless_short(Legacy::make(base)).map_err(|error| failed_in(base, error))?
         {
             self.memory = Box::new(legacy);
             self.control = MemoryControl::Cgroup1;
             self.legacy = Some(path);
+        }
+        Ok(())
+    }
+
+    /// Moves the calling thread where commands are to be born, if memory is kept that way.
+    ///
+    /// Not part of opening: what is forked before is neither counted with the commands nor killed in their stead, and can remove
+    /// the group.
+    pub(super) fn enter(&mut self) -> Result<(), LimitError> {
+        let entered = self.memory.enter();
+        if unless_short(entered)
+            .map_err(|error| LimitError::system("enter a memory control group", error))?
+            .is_none()
+        {
+            self.memory = Box::new(Sampled);
+            self.control = MemoryControl::Sampled;
         }
         Ok(())
     }
@@ -226,11 +268,4 @@ impl Drop for Slot {
             self.discard(leaf);
         }
     }
-}
-
-fn is_shortage(errno: i32) -> bool {
-    matches!(
-        errno,
-        libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOSPC | libc::EAGAIN
-    )
 }

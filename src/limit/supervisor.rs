@@ -113,7 +113,8 @@ impl Supervisor {
 
     /// Runs one command under limits. If the future is dropped, the run is ended.
     ///
-    /// After [`LimitError::SupervisorLost`] the next call starts a new supervisor.
+    /// After [`LimitError::SupervisorLost`] the next call starts a new supervisor, at the same level as the lost one. If that
+    /// cannot be had any more, or memory limits are kept in another way, the call fails: results of one slot are comparable.
     pub async fn run(&mut self, launch: &Launch, limits: &Limits) -> Result<Report, LimitError> {
         limits.check()?;
         self.runs += 1;
@@ -123,7 +124,7 @@ impl Supervisor {
             None => None,
         };
         if link.is_none() {
-            link = Some(Link::open(&self.setup).await?);
+            link = Some(self.reopen().await?);
         }
         let link = self.link.insert(link.ok_or(LimitError::SupervisorLost)?);
         self.requests.current.store(number, Ordering::SeqCst);
@@ -149,14 +150,26 @@ impl Supervisor {
         }
     }
 
+    /// Replaces a lost supervisor by one that enforces limits in the same way.
+    async fn reopen(&self) -> Result<Link, LimitError> {
+        let same = Setup {
+            level: Some(self.level),
+            ..self.setup.clone()
+        };
+        let link = Link::open(&same).await?;
+        let had = (self.level, self.memory);
+        let has = (link.hello.level, link.hello.memory);
+        if has != had {
+            link.close().await;
+            return Err(LimitError::Changed { had, has });
+        }
+        Ok(link)
+    }
+
     /// Ends the supervisor and waits until it has cleaned up.
     pub async fn close(mut self) {
         if let Some(link) = self.link.take() {
-            let Link {
-                stream, mut child, ..
-            } = link;
-            drop(stream);
-            let _ = child.wait().await;
+            link.close().await;
         }
     }
 }
@@ -304,6 +317,15 @@ impl Link {
                 }
             },
         }
+    }
+
+    /// Ends the supervisor and waits until it has cleaned up.
+    async fn close(self) {
+        let Self {
+            stream, mut child, ..
+        } = self;
+        drop(stream);
+        let _ = child.wait().await;
     }
 
     /// Cleans up after a supervisor that is gone.

@@ -10,7 +10,7 @@ mod spawn;
 
 pub(super) use descriptors::{receive_descriptor, send_descriptor};
 pub(super) use signals::{
-    Watched, changed, next_signal, quiet_signals, readable, stop_signal, wait,
+    Watched, changed, next_signal, quiet_signals, readable, stop_signal, stop_signals, wait,
 };
 pub(super) use spawn::{Birth, Page, Plan, PlanParts, SpawnFailure, Spawned, Step, spawn};
 
@@ -91,10 +91,10 @@ pub(super) fn reap() -> Reap {
     }
 }
 
-/// Waits for one child of ours to end; gives its status as `wait` does.
+/// Waits for one child of ours, hidden or not, to end; gives its status as `wait` does.
 pub(super) fn wait_for(pid: i32) -> io::Result<Reaped> {
     loop {
-        match wait4(pid, 0) {
+        match wait4(pid, libc::__WALL) {
             Ok(Some(dead)) => return Ok(dead),
             Ok(None) => {}
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}

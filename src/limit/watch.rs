@@ -23,10 +23,19 @@ pub(super) trait Stop {
     fn descriptors(&self) -> Vec<BorrowedFd<'_>>;
     /// Called when one of them has something; true if the run is to end.
     fn is_asked(&mut self) -> bool;
-    /// Whether there is no time left for a grace period: nobody waits for the run any more.
-    fn is_urgent(&mut self) -> bool {
-        false
-    }
+    /// What was heard since the last look; asked in a grace period, which not everybody has the patience for.
+    fn urgency(&mut self) -> Urgency;
+}
+
+/// Whether a grace period may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// Nothing new.
+    None,
+    /// Somebody asked for the end (again).
+    Again,
+    /// Nobody waits for the run any more.
+    Deserted,
 }
 
 /// The soonest a CPU limit is looked at again: bounds both the overshoot and the wake-ups near the end.
@@ -39,6 +48,9 @@ const HINT_PAUSE: Duration = Duration::from_micros(250);
 const HINT_END: Duration = Duration::from_millis(100);
 /// How often, in a grace period, it is looked at whether anybody still waits for its end.
 const URGENCY_PERIOD: Duration = Duration::from_millis(50);
+/// Requests this soon after the one that began a grace period are that one: `timeout`, for one, signals its child and then the
+/// group it is in.
+const ONE_REQUEST: Duration = Duration::from_millis(200);
 /// How far the sum over dead processes may exceed the group's own count before we believe that something left the group.
 const ESCAPE_MARGIN: Duration = Duration::from_millis(5);
 
@@ -283,7 +295,7 @@ impl Run<'_> {
         }
         let mut others: HashSet<i32> = self.alive().into_iter().collect();
         if cause != Cause::None && !self.limits.grace.is_zero() {
-            self.ask_politely(stop);
+            self.ask_politely(cause, stop);
         }
         if self.main_end.is_none() {
             let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
@@ -335,18 +347,30 @@ impl Run<'_> {
         }
     }
 
-    /// SIGTERM to all, then up to the grace period for them to leave.
-    fn ask_politely(&mut self, stop: &mut dyn Stop) {
-        let deadline = Instant::now().after(self.limits.grace);
+    /// SIGTERM to all, then up to the grace period for them to leave; less if somebody asks (again) for the end, or
+    /// nobody is left to wait for it.
+    fn ask_politely(&mut self, cause: Cause, stop: &mut dyn Stop) {
+        let mut now = Instant::now();
+        let deadline = now.after(self.limits.grace);
+        let patience = match cause {
+            Cause::Cancelled => now.after(ONE_REQUEST),
+            _ => now,
+        };
         let members = tree::descendants(self.slot.keeper);
         tree::signal(&members, Signal::TERM);
         // A stopped process hears nothing.
         tree::signal(&members, Signal::CONT);
-        while !self.is_over() && Instant::now() < deadline {
-            let look = deadline.min(Instant::now().after(URGENCY_PERIOD));
-            if self.wait(Some(look), None).is_err() || stop.is_urgent() {
+        while !self.is_over() && now < deadline {
+            match stop.urgency() {
+                Urgency::None => {}
+                Urgency::Again if now < patience => {}
+                Urgency::Again | Urgency::Deserted => return,
+            }
+            let look = deadline.min(now.after(URGENCY_PERIOD));
+            if self.wait(Some(look), None).is_err() {
                 return;
             }
+            now = Instant::now();
         }
     }
 

@@ -7,8 +7,37 @@ use rand_pcg::Pcg64Mcg;
 use super::*;
 use crate::round::{ArmId, Limit, LimitGrid, Price, Purpose, randomness};
 
+/// A policy that goes through the suite.
+#[derive(Debug, Clone)]
+enum Tried {
+    /// One of the list.
+    Listed(PolicyKind),
+    /// The example of CONTRIBUTING.md, which is on no list.
+    WalkThrough(walk_through::Parameters),
+}
+
+impl Tried {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Listed(kind) => kind.name(),
+            Self::WalkThrough(_) => walk_through::NAME,
+        }
+    }
+
+    fn finds_limits(&self) -> bool {
+        matches!(self, Self::Listed(kind) if kind.finds_limits())
+    }
+
+    fn build(&self, problem: &Problem) -> Box<dyn Policy> {
+        match self {
+            Self::Listed(kind) => kind.build(problem),
+            Self::WalkThrough(parameters) => Box::new(walk_through::new(parameters, problem)),
+        }
+    }
+}
+
 /// Every policy, in every variant that changes how it decides.
-pub(super) fn every_policy() -> Vec<PolicyKind> {
+fn every_policy() -> Vec<Tried> {
     let mut specs: Vec<String> = PolicyKind::NAMES
         .iter()
         .map(|&name| name.to_owned())
@@ -29,10 +58,13 @@ pub(super) fn every_policy() -> Vec<PolicyKind> {
         "race:slack=2",
     ];
     specs.extend(others.map(str::to_owned));
-    specs
+    let listed = specs
         .iter()
-        .map(|spec| PolicyKind::parse(spec).unwrap_or_else(|errors| panic!("{spec}: {errors:?}")))
-        .collect()
+        .map(|spec| PolicyKind::parse(spec).unwrap_or_else(|errors| panic!("{spec}: {errors:?}")));
+    let mut options = Options::new(walk_through::NAME, vec![]);
+    let example = walk_through::Parameters::read(&mut options);
+    let example = [Tried::WalkThrough(example)];
+    listed.map(Tried::Listed).chain(example).collect()
 }
 
 /// Arms with parameters, and instances to choose from.
@@ -78,7 +110,7 @@ struct Run {
 }
 
 /// Plays with up to `slots` pulls under way, outcomes arriving in any order.
-fn play(kind: &PolicyKind, problem: &Problem, seed: u64, rounds: u64, slots: usize) -> Run {
+fn play(kind: &Tried, problem: &Problem, seed: u64, rounds: u64, slots: usize) -> Run {
     let mut policy = kind.build(problem);
     let mut world = Pcg64Mcg::seed_from_u64(seed);
     let mut under_way: Vec<(Round, Pull)> = vec![];
@@ -301,10 +333,35 @@ fn explanations_add_up() {
             );
         }
         if let Some(runner_up) = explanation.runner_up {
-            assert!(chosen.index >= runner_up.index, "{kind:?}");
+            let is_turn = explanation.why == Why::Turn;
+            assert!(is_turn || chosen.index >= runner_up.index, "{kind:?}");
+            assert!(!is_turn || explanation.turn.is_some(), "{kind:?}");
             assert_ne!(chosen.pull, runner_up.pull, "{kind:?}");
         }
     }
+}
+
+#[test]
+fn the_answer_is_one_of_the_pairs_that_are_believed_in() {
+    let mut believers = vec![];
+    for kind in every_policy() {
+        let problem = rich_problem(6, 4);
+        let policy = play(&kind, &problem, 5, 60, 2).policy;
+        let answer = policy.recommend().unwrap();
+        let Some(believed) = policy.believed(answer.pull.arm) else {
+            continue;
+        };
+        believers.push(kind.name());
+        assert_eq!(believed.len(), 4, "{kind:?}");
+        assert!(believed.contains(&answer), "{kind:?}: {answer:?}");
+        for arm in 0..6 {
+            for pair in policy.believed(ArmId::from_index(arm)).unwrap() {
+                let (low, high) = pair.interval;
+                assert!(low <= pair.gain && pair.gain <= high, "{kind:?}: {pair:?}");
+            }
+        }
+    }
+    assert!(believers.contains(&"similar-ts"), "{believers:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::estimate::Estimates;
 use super::tournament::Line;
-use crate::round::Pull;
+use crate::round::{ArmId, Limit, Pull};
 
 /// What decided a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -24,17 +24,65 @@ pub enum Why {
     Turn,
 }
 
+/// Where a schedule was when it gave a pull its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Turn {
+    /// A rung of successive halving.
+    Rung {
+        /// The rung, counted from 1.
+        rung: u32,
+        /// How many a bracket has.
+        rungs: u32,
+        /// Arms that are left in it.
+        arms: usize,
+        /// Which run of the arm in this rung this is, counted from 1.
+        run: u32,
+        /// How many runs each arm has in it.
+        runs: u32,
+    },
+    /// One more run of a race's incumbent.
+    Incumbent {
+        /// Its runs so far.
+        met: usize,
+    },
+    /// A challenger's next run in a race.
+    Challenge {
+        /// Whom it challenges.
+        incumbent: ArmId,
+        /// Which run of the challenger this is, counted from 1.
+        run: usize,
+        /// The incumbent's runs that it has to get through.
+        of: usize,
+        /// What it has lost so far.
+        lost: f64,
+        /// What the incumbent lost in the same runs.
+        incumbent_lost: f64,
+        /// What it may still lose in this run.
+        left: f64,
+    },
+    /// Draws are compared at the largest limit only: a share of the consumption is kept for that.
+    Largest,
+    /// A look at another arm, while the first incumbent's first run is under way.
+    Meanwhile,
+}
+
 /// A pair as the policy saw it when it chose.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Candidate {
     /// The arm and limit.
     pub pull: Pull,
-    /// What was compared: mean + width + refinement, or a draw. Infinite (null in JSON) where nothing is known.
+    /// The limit its gain was compared at: its own, unless the arm climbs to a larger one step by step.
+    pub compared_at: Limit,
+    /// What was compared: mean + width + refinement, or a draw. Infinite (null in JSON) where nothing is known, not a
+    /// number (null) where nothing was compared.
     pub index: f64,
-    /// Estimated gain, nu-hat.
+    /// The gain at `compared_at`: estimated (nu-hat), or believed where draws are compared.
     pub mean: f64,
-    /// Confidence width.
+    /// Confidence width of an index; half the interval elsewhere.
     pub width: f64,
+    /// 95 % interval around the gain at `compared_at`, estimated or believed.
+    pub interval: (f64, f64),
     /// z-RCUCB's share for the size of the cell; 0 elsewhere.
     pub refinement: f64,
     /// Observed pulls that tell about this pair, N_{i,tau}.
@@ -43,7 +91,7 @@ pub struct Candidate {
     pub arm_count: u64,
     /// Pulls under way that will tell about this pair.
     pub pending: u64,
-    /// Estimated share of pulls still running at the limit.
+    /// Share of pulls still running at the limit, estimated or believed.
     pub survival: f64,
 }
 
@@ -54,8 +102,82 @@ pub struct Explanation {
     pub why: Why,
     /// The pair that was chosen.
     pub chosen: Option<Candidate>,
-    /// The pair that would have been next.
+    /// The pair that would have been next; in a race the incumbent that is challenged.
     pub runner_up: Option<Candidate>,
+    /// Where the schedule is, if one decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<Turn>,
+}
+
+impl Explanation {
+    /// Nothing was chosen.
+    pub const NOTHING: Self = Self {
+        why: Why::Nothing,
+        chosen: None,
+        runner_up: None,
+        turn: None,
+    };
+}
+
+/// The last choice of a policy that draws or keeps a schedule: what was ahead, and what came next.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Last<T = usize> {
+    pub why: Why,
+    pub chosen: Option<(T, f64)>,
+    pub runner_up: Option<(T, f64)>,
+    pub turn: Option<Turn>,
+}
+
+impl<T: Copy> Last<T> {
+    pub const NOTHING: Self = Self::by(Why::Nothing);
+
+    /// Nothing yet; this will decide.
+    pub const fn by(why: Why) -> Self {
+        Self {
+            why,
+            chosen: None,
+            runner_up: None,
+            turn: None,
+        }
+    }
+
+    /// A choice without a comparison.
+    pub fn plain(why: Why, chosen: T) -> Self {
+        Self {
+            chosen: Some((chosen, f64::NAN)),
+            ..Self::by(why)
+        }
+    }
+
+    /// A choice that a schedule made.
+    pub fn turn(chosen: T, next: Option<T>, turn: Turn) -> Self {
+        Self {
+            runner_up: next.map(|next| (next, f64::NAN)),
+            turn: Some(turn),
+            ..Self::plain(Why::Turn, chosen)
+        }
+    }
+
+    /// Enters one draw; of equals the first stays ahead.
+    #[inline]
+    pub fn enter(&mut self, what: T, draw: f64) {
+        if self.chosen.is_none_or(|(_, best)| draw > best) {
+            self.runner_up = self.chosen;
+            self.chosen = Some((what, draw));
+        } else if self.runner_up.is_none_or(|(_, best)| draw > best) {
+            self.runner_up = Some((what, draw));
+        }
+    }
+
+    pub fn explain(&self, candidate: impl Fn(T, f64) -> Candidate) -> Explanation {
+        let candidate = |(what, draw)| candidate(what, draw);
+        Explanation {
+            why: self.why,
+            chosen: self.chosen.map(candidate),
+            runner_up: self.runner_up.map(candidate),
+            turn: self.turn,
+        }
+    }
 }
 
 /// The last choice of a policy that compares indices, enough to explain it when asked.
@@ -89,8 +211,7 @@ impl Remembered {
         let Some(chosen) = self.pair else {
             return Explanation {
                 why: self.why,
-                chosen: None,
-                runner_up: None,
+                ..Explanation::NOTHING
             };
         };
         let mut runner_up: Option<((usize, usize), Line)> = None;
@@ -109,6 +230,7 @@ impl Remembered {
             why: self.why,
             chosen: Some(seen((chosen, of_chosen))),
             runner_up: runner_up.map(seen),
+            turn: None,
         }
     }
 }
@@ -137,12 +259,19 @@ impl Candidate {
 }
 
 impl Estimates {
-    /// A pair as the estimates show it, for policies that draw: the width is that of the interval.
+    /// A pair, by its place among all, as the estimates show it; the width is that of the interval.
+    pub(super) fn pair(&self, pair: usize, index: f64) -> Candidate {
+        let points = self.limits().len();
+        self.candidate(pair / points, pair % points, index)
+    }
+
+    /// A pair as the estimates show it; the width is that of the interval.
     pub(super) fn candidate(&self, arm: usize, k: usize, index: f64) -> Candidate {
         let stat = &self.of_arm(arm)[k];
         let known = self.recommendation(arm, k);
         Candidate {
             pull: known.pull,
+            compared_at: known.pull.limit,
             index,
             mean: known.gain,
             width: if stat.count == 0 {
@@ -150,6 +279,7 @@ impl Estimates {
             } else {
                 (known.interval.1 - known.interval.0) / 2.0
             },
+            interval: known.interval,
             refinement: 0.0,
             count: known.pulls,
             arm_count: u64::from(self.arm_count(arm).observed),

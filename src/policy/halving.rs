@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use super::beta::own_rng;
 use super::estimate::Estimates;
+use super::explanation::{Last, Turn};
 use super::recommendation::Recommend;
 use super::survival::Survival;
-use super::ts::Last;
 use super::{Explanation, Options, Policy, Problem, Recommendation};
 use crate::round::{Limit, Observation, Pull, Round};
 
@@ -114,6 +114,12 @@ impl Halving {
         *fewest.expect("a rung has an arm")
     }
 
+    /// Who will run after this one.
+    fn after(&self, next: Place) -> Option<Place> {
+        let others = self.places.iter().filter(|place| place.arm != next.arm);
+        others.min_by_key(|place| place.launched).copied()
+    }
+
     fn is_over(&self) -> bool {
         self.places.iter().all(|place| place.observed >= self.runs)
     }
@@ -155,7 +161,17 @@ impl Policy for Halving {
         let place = self.next();
         let k = self.limit();
         let points = self.estimates.limits().len();
-        self.last = Last::turn(place.arm * points + k);
+        self.last = Last::turn(
+            place.arm * points + k,
+            self.after(place).map(|after| after.arm * points + k),
+            Turn::Rung {
+                rung: self.rung + 1,
+                rungs: self.rungs(),
+                arms: self.places.len(),
+                run: place.launched + 1,
+                runs: self.runs,
+            },
+        );
         let is_common = self.parameters.common && self.instances > 0;
         let instance = is_common.then(|| {
             let number = u64::from(self.first_instance) + u64::from(place.launched);
@@ -195,6 +211,102 @@ impl Policy for Halving {
     }
 
     fn explain(&self) -> Explanation {
-        self.last.explain(&self.estimates)
+        self.last
+            .explain(|pair, index| self.estimates.pair(pair, index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_pcg::Pcg64Mcg;
+
+    use super::*;
+    use crate::policy::PolicyKind;
+    use crate::round::{LimitGrid, Price};
+
+    /// Eight arms, of which every one is a little slower than the one before, and limits of 1, 2, 4 and 8 s.
+    fn problem() -> Problem {
+        let price = Price::new("x", "10 * x", 8.0).unwrap();
+        Problem::new(8, LimitGrid::new([1.0, 2.0, 4.0, 8.0]).unwrap(), price)
+            .unwrap()
+            .with_instances(6)
+    }
+
+    /// Arms, in their order, limits and instances of the pulls of a rung.
+    type Rung = (Vec<usize>, Vec<f64>, Vec<Option<u32>>);
+
+    /// Plays one pull after the other, as many as rungs of these sizes have.
+    fn rungs(spec: &str, sizes: &[usize]) -> Vec<Rung> {
+        let mut policy = PolicyKind::parse(spec).unwrap().build(&problem());
+        let mut rng = Pcg64Mcg::seed_from_u64(1);
+        let mut number = 0;
+        let mut rung = |size: &usize| {
+            let mut pulls: Vec<Pull> = (0..*size)
+                .map(|_| {
+                    number += 1;
+                    let round = Round(number);
+                    let pull = policy.choose(round, &mut rng);
+                    policy.launched(round, pull);
+                    let seconds = 0.1 * f64::from(pull.arm.number());
+                    let seen = Observation::ended(pull, 1.0, seconds).unwrap();
+                    policy.observe(round, seen, &mut rng);
+                    pull
+                })
+                .collect();
+            pulls.sort_by_key(|pull| pull.arm);
+            let all = pulls.iter();
+            (
+                all.clone().map(|pull| pull.arm.index()).collect(),
+                all.clone().map(|pull| pull.limit.get()).collect(),
+                all.map(|pull| pull.instance).collect(),
+            )
+        };
+        sizes.iter().map(&mut rung).collect()
+    }
+
+    #[test]
+    fn half_is_kept_and_the_limit_doubles_up_to_the_largest() {
+        let rungs = rungs("halving", &[8, 4, 2, 1, 16]);
+        for (place, (arms, limits, instances)) in rungs[..4].iter().enumerate() {
+            let kept: Vec<usize> = (0..8 >> place).collect();
+            assert_eq!(*arms, kept, "the fastest are kept");
+            let limit = f64::from(1 << place);
+            assert!(limits.iter().all(|seen| *seen == limit), "{limits:?}");
+            // Left to chance where nobody asked for common ones.
+            assert!(instances.iter().all(Option::is_none));
+        }
+        // The next bracket has all arms again, with twice the runs.
+        let (arms, limits, _) = &rungs[4];
+        let twice: Vec<usize> = (0..16).map(|run| run / 2).collect();
+        assert_eq!(*arms, twice);
+        assert!(limits.iter().all(|limit| *limit == 1.0));
+    }
+
+    #[test]
+    fn arms_of_a_rung_meet_the_same_instances_where_that_is_asked_for() {
+        let rungs = rungs("halving:common=true", &[8, 4, 2, 1, 16]);
+        for (place, (_, _, instances)) in rungs[..4].iter().enumerate() {
+            let same = Some(place as u32);
+            assert!(instances.iter().all(|seen| *seen == same), "{instances:?}");
+        }
+        for of_arm in rungs[4].2.chunks(2) {
+            assert_eq!(of_arm, [Some(4), Some(5)]);
+        }
+    }
+
+    #[test]
+    fn limits_of_the_grid_that_are_nearest_are_taken() {
+        let price = Price::new("x", "10 * x", 9.0).unwrap();
+        let grid = LimitGrid::new([0.1, 2.0, 9.0]).unwrap();
+        let problem = Problem::new(8, grid, price).unwrap();
+        let mut halving = new(&Parameters::read(&mut Options::new(NAME, vec![])), &problem);
+        let mut taken = vec![];
+        for rung in 0..4 {
+            halving.rung = rung;
+            taken.push(halving.estimates.limits()[halving.limit()]);
+        }
+        // Wanted are 1.125, 2.25, 4.5 and 9.
+        assert_eq!(taken, [2.0, 2.0, 9.0, 9.0]);
     }
 }

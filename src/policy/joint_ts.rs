@@ -5,17 +5,17 @@
 //! nu_k = sum_{j<=k} S_{j-1} h_j (m_j - c_j) - lambda(tau_k) S_k from them, and plays the best pair of all curves. So
 //! every pull, censored or not, teaches about every limit, and one draw keeps an arm's limits consistent.
 
-use rand::{Rng, RngExt};
+use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
 
 use super::beta::{Beta, own_rng};
 use super::estimate::{Estimates, Told};
+use super::explanation::Last;
 use super::opening::Opening;
 use super::recommendation::Recommend;
 use super::survival::Survival;
-use super::ts::Last;
-use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
+use super::{Candidate, Explanation, Options, Policy, Problem, Recommendation, Why};
 use crate::round::{Limit, Observation, Pull, Round, Seen};
 
 /// As scenarios and the command line say it.
@@ -145,10 +145,7 @@ impl JointTs {
     fn draw(&self, rng: &mut dyn Rng) -> Last {
         let mut rng = own_rng(rng);
         let penalties = self.estimates.penalties();
-        let mut last = Last {
-            why: Why::Sample,
-            ..Last::NOTHING
-        };
+        let mut last = Last::by(Why::Sample);
         for (arm, cells) in self.cells.chunks_exact(penalties.len()).enumerate() {
             let (mut survival, mut net) = (1.0, 0.0);
             let stats = self.estimates.of_arm(arm);
@@ -162,6 +159,62 @@ impl JointTs {
             }
         }
         last
+    }
+}
+
+/// Curves drawn for the interval around what is believed.
+const CURVES: usize = 400;
+
+impl JointTs {
+    /// A pair as it is believed; before draws are compared, as it is estimated.
+    fn candidate(&self, pair: usize, draw: f64) -> Candidate {
+        let estimated = self.estimates.pair(pair, draw);
+        if self.last.why != Why::Sample {
+            return estimated;
+        }
+        let points = self.estimates.limits().len();
+        let (arm, k) = (pair / points, pair % points);
+        // All that is drawn is independent, so the mean of the gain is the gain of the means.
+        let (mean, survival) = self.gain(arm, k, |cell, _| {
+            (
+                (1.0 + cell.ended) / (2.0 + cell.at_risk),
+                (1.0 + cell.rewards) / (2.0 + cell.ended),
+            )
+        });
+        let mut rng = Pcg64Mcg::seed_from_u64(pair as u64);
+        let mut gains: Vec<f64> = (0..CURVES)
+            .map(|_| {
+                self.gain(arm, k, |cell, pending| cell.draw(pending, &mut rng))
+                    .0
+            })
+            .collect();
+        gains.sort_by(f64::total_cmp);
+        let (low, high) = (gains[CURVES / 40], gains[CURVES - 1 - CURVES / 40]);
+        Candidate {
+            mean,
+            width: (high - low) / 2.0,
+            interval: (low, high),
+            survival,
+            ..estimated
+        }
+    }
+
+    /// Gain and survival of an arm at a limit, with the hazards and mean rewards that `take` gives.
+    fn gain(
+        &self,
+        arm: usize,
+        k: usize,
+        mut take: impl FnMut(&Cell, u32) -> (f64, f64),
+    ) -> (f64, f64) {
+        let points = self.estimates.limits().len();
+        let cells = &self.cells[arm * points..=arm * points + k];
+        let (mut survival, mut net) = (1.0, 0.0);
+        for (cell, stat) in cells.iter().zip(self.estimates.of_arm(arm)) {
+            let (hazard, reward) = take(cell, stat.pending);
+            net += survival * hazard * (reward - cell.cost);
+            survival *= 1.0 - hazard;
+        }
+        (net - self.estimates.penalties()[k] * survival, survival)
     }
 }
 
@@ -186,13 +239,13 @@ impl Policy for JointTs {
     fn choose(&mut self, _: Round, rng: &mut dyn Rng) -> Pull {
         let points = self.estimates.limits().len();
         self.last = match self.opening.next(&self.estimates) {
-            Some((arm, k)) => Last::opening(arm * points + k),
+            Some((arm, k)) => Last::plain(Why::Opening, arm * points + k),
             None => self.draw(rng),
         };
-        let (pair, _) = self
-            .last
-            .chosen
-            .unwrap_or_else(|| (rng.random_range(0..self.cells.len()), f64::NAN));
+        let (pair, _) = *self.last.chosen.get_or_insert_with(|| {
+            self.last.why = Why::Chance;
+            (rng.random_range(0..self.cells.len()), f64::NAN)
+        });
         self.estimates.pull(pair / points, pair % points)
     }
 
@@ -225,6 +278,6 @@ impl Policy for JointTs {
     }
 
     fn explain(&self) -> Explanation {
-        self.last.explain(&self.estimates)
+        self.last.explain(|pair, draw| self.candidate(pair, draw))
     }
 }

@@ -53,13 +53,12 @@ pub mod zrcucb;
 #[cfg(test)]
 mod conformance;
 
-/// What CONTRIBUTING.md writes as an example, so that it goes on compiling.
+/// What CONTRIBUTING.md writes as an example, so that it goes on compiling and passing the suite.
 #[cfg(test)]
 #[path = "../../tests/fixtures/epsilon_greedy.rs"]
-#[expect(dead_code, reason = "it is on no list of policies")]
-mod epsilon_greedy;
+mod walk_through;
 
-pub use explanation::{Candidate, Explanation, Why};
+pub use explanation::{Candidate, Explanation, Turn, Why};
 pub use kind::PolicyKind;
 pub use known::Known;
 pub use options::{OptionValue, Options, PolicyError};
@@ -69,7 +68,7 @@ pub use survival::Survival;
 
 use rand::Rng;
 
-use crate::round::{Limit, Observation, Pull, Round};
+use crate::round::{ArmId, Limit, Observation, Pull, Round};
 
 /// Chooses a pull each round and learns from what it brought.
 ///
@@ -87,6 +86,9 @@ pub trait Policy: Send {
     /// A round that was never `launched` is learned from all the same: calibration and replayed histories.
     fn observe(&mut self, round: Round, seen: Observation, rng: &mut dyn Rng);
 
+    /// Nobody will ask for a choice any more, as in a report: what only choices need may be left out from now on.
+    fn retire(&mut self) {}
+
     /// The pair to use if the run stopped now, with its interval; none before the first observation.
     fn recommend(&self) -> Option<Recommendation>;
 
@@ -96,6 +98,15 @@ pub trait Policy: Send {
     /// Where nothing was observed as far as this limit, the answer rests on the limit below it (else above it) that was
     /// reached, and says so in its own limit.
     fn recommend_at(&self, limit: Limit) -> Option<Recommendation>;
+
+    /// What is believed of an arm at every limit, for a policy whose answer rests on more than the plain estimates; none
+    /// for all others.
+    ///
+    /// The gain of the answer is one of these, so whoever sets other pairs against it takes theirs from here too. Limits
+    /// that no pull of the arm has reached are told with no pulls; of an arm it does not think about there are none.
+    fn believed(&self, _arm: ArmId) -> Option<Vec<Recommendation>> {
+        None
+    }
 
     /// Why the last choice was made: to be asked after `choose`, before anything else is told.
     fn explain(&self) -> Explanation;

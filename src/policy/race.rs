@@ -11,11 +11,11 @@ use rand::{Rng, RngExt};
 use serde::Serialize;
 
 use super::estimate::{Estimates, Told};
+use super::explanation::{self, Last};
 use super::recommendation::Recommend;
 use super::survival::Survival;
-use super::ts::Last;
 use super::{Explanation, Options, Policy, Problem, Recommendation};
-use crate::round::{Limit, Observation, Pull, Round};
+use crate::round::{ArmId, Limit, Observation, Pull, Round};
 
 /// As scenarios and the command line say it.
 pub const NAME: &str = "race";
@@ -100,6 +100,7 @@ struct Turn {
     arm: usize,
     k: usize,
     instance: Option<u32>,
+    why: explanation::Turn,
 }
 
 impl Race {
@@ -118,6 +119,9 @@ impl Race {
             arm: self.incumbent,
             k: self.costs.len() - 1,
             instance,
+            why: explanation::Turn::Incumbent {
+                met: self.met.len(),
+            },
         }
     }
 
@@ -131,6 +135,14 @@ impl Race {
             arm,
             k: k.min(self.costs.len() - 1),
             instance: self.met[met.len()].instance,
+            why: explanation::Turn::Challenge {
+                incumbent: ArmId::from_index(self.incumbent),
+                run: met.len() + 1,
+                of: self.met.len(),
+                lost: losses(met),
+                incumbent_lost: losses(&self.met[..met.len()]),
+                left,
+            },
         }
     }
 
@@ -148,6 +160,7 @@ impl Race {
                     arm,
                     k,
                     instance: None,
+                    why: explanation::Turn::Meanwhile,
                 };
             }
             return self.incumbents_turn(rng);
@@ -237,7 +250,12 @@ impl Policy for Race {
     fn choose(&mut self, _: Round, rng: &mut dyn Rng) -> Pull {
         let turn = self.turn(rng);
         let points = self.costs.len();
-        self.last = Last::turn(turn.arm * points + turn.k);
+        let is_challenge = matches!(turn.why, explanation::Turn::Challenge { .. });
+        self.last = Last::turn(
+            turn.arm * points + turn.k,
+            is_challenge.then_some(self.incumbent * points + turn.k),
+            turn.why,
+        );
         Pull {
             instance: turn.instance,
             ..self.estimates.pull(turn.arm, turn.k)
@@ -296,6 +314,84 @@ impl Policy for Race {
     }
 
     fn explain(&self) -> Explanation {
-        self.last.explain(&self.estimates)
+        self.last
+            .explain(|pair, index| self.estimates.pair(pair, index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_pcg::Pcg64Mcg;
+
+    use super::*;
+    use crate::policy::PolicyKind;
+    use crate::round::{LimitGrid, Price};
+
+    struct Track {
+        policy: Box<dyn Policy>,
+        rng: Pcg64Mcg,
+        round: u64,
+    }
+
+    impl Track {
+        /// Five arms, limits of 1, 2, ... 10 s, six instances, and an incumbent that took 4 s on one of them.
+        fn begin(spec: &str) -> (Self, Pull) {
+            let price = Price::new("x", "10 * x", 10.0).unwrap();
+            let problem = Problem::new(5, LimitGrid::fractions(10.0, 10).unwrap(), price);
+            let problem = problem.unwrap().with_instances(6);
+            let mut track = Self {
+                policy: PolicyKind::parse(spec).unwrap().build(&problem),
+                rng: Pcg64Mcg::seed_from_u64(1),
+                round: 0,
+            };
+            let first = track.run(4.0);
+            assert_eq!((first.arm.index(), first.limit.get()), (0, 10.0));
+            (track, first)
+        }
+
+        /// Runs what comes next, which takes so long if it may.
+        fn run(&mut self, seconds: f64) -> Pull {
+            self.round += 1;
+            let round = Round(self.round);
+            let pull = self.policy.choose(round, &mut self.rng);
+            self.policy.launched(round, pull);
+            let seen = Observation::ended(pull, 1.0, seconds).unwrap();
+            self.policy.observe(round, seen, &mut self.rng);
+            pull
+        }
+    }
+
+    #[test]
+    fn a_challenger_is_cut_off_at_a_little_more_than_the_incumbent_took() {
+        // 1.2 x 4 s and 1.9 x 4 s, at the next limit of the grid.
+        for (spec, limit) in [("race", 5.0), ("race:slack=1.9", 8.0)] {
+            let (mut track, first) = Track::begin(spec);
+            let challenge = track.run(9.0);
+            assert_ne!(challenge.arm, first.arm);
+            assert_eq!(challenge.limit.get(), limit, "{spec}");
+            assert_eq!(challenge.instance, first.instance, "on the same instance");
+            // It was cut off, so the incumbent is still the same, and runs on another instance.
+            let second = track.run(4.0);
+            assert_eq!((second.arm, second.limit.get()), (first.arm, 10.0));
+            assert_ne!(second.instance, first.instance);
+        }
+    }
+
+    #[test]
+    fn who_gets_through_all_runs_for_less_is_the_new_incumbent() {
+        let (mut track, first) = Track::begin("race");
+        let challenge = track.run(2.0);
+        let second = track.run(2.0);
+        assert_eq!((second.arm, second.limit.get()), (challenge.arm, 10.0));
+        assert_ne!(second.instance, first.instance);
+        // Now there are two runs to get through, on the instances of either, and who is worse on the first is out.
+        let third = track.run(2.1);
+        assert_ne!(third.arm, second.arm);
+        assert_eq!(third.instance, first.instance);
+        assert_eq!(track.run(2.0).arm, second.arm, "who was worse is out");
+        let fourth = track.run(1.0);
+        let again = track.run(1.0);
+        assert_eq!((again.arm, again.instance), (fourth.arm, second.instance));
     }
 }

@@ -14,26 +14,27 @@ mod pool;
 mod similar;
 #[cfg(test)]
 mod tests;
+mod told;
 mod tune;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{Rng, RngExt};
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
 
 use self::baseline::{Baseline, NO_INSTANCE, Run};
-use self::belief::{Draw, Ground, Hint, Mean, OfArm, Ratio, Take, Weights, cells, curve};
+use self::belief::{Draw, Ground, Mean, Ratio, Take, Weights, cells, curve};
 use self::evidence::{Brought, Ends, Evidence};
 use self::pool::{Drawn, Pool};
 use super::beta::own_rng;
 use super::estimate::{Estimates, Told};
+use super::explanation::Last;
 use super::recommendation::Recommend;
 use super::survival::Survival;
-use super::ts::Last;
-use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
-use crate::round::{Limit, Observation, Pull, Round, Seen};
+use super::{Explanation, Options, Policy, Problem, Recommendation, Turn, Why};
+use crate::round::{ArmId, Limit, Observation, Pull, Round, Seen};
 use crate::space::Space;
 
 /// As scenarios and the command line say it.
@@ -56,6 +57,12 @@ pub struct Parameters {
     /// Curves are drawn as if everything had been seen so many times: with very many arms, some draw of an arm that is
     /// hardly known is always the largest.
     pub sure: f64,
+    /// The share of the consumption that goes to runs at the largest limit, once that can be afforded and if there are
+    /// instances.
+    ///
+    /// The best pair often has a short limit, and whoever wants to know the best arm *at the largest limit* would wait for
+    /// ever. Without instances (the paper's problems) the pair is all that is asked for.
+    pub full: f64,
     /// How the answer is picked.
     pub recommend: Answer,
 }
@@ -90,13 +97,18 @@ impl Parameters {
             instances: options.flag("instances", true),
             strength: Some(strength).filter(|strength| !strength.is_nan()),
             sure: options.positive("sure", 2.0),
+            full: options.number("full", 0.5, "a number from 0 to 1", |share| {
+                (0.0..=1.0).contains(&share)
+            }),
             recommend: options.word("recommend", &answers),
         }
     }
 }
 
-/// Nobody is granted a limit of more than this part of all that was spent.
+/// Nobody is granted a limit of more than this part of all that was spent, ...
 const PART: f64 = 0.02;
+/// ... or, where arms are few, than an arm's share of it over this.
+const SHARES: f64 = 2.0;
 /// Curves are drawn anew for so many arms at every observation, besides the arm observed: the draws of the others are
 /// still draws from what is believed of them.
 const REFRESHED: usize = 48;
@@ -104,8 +116,6 @@ const REFRESHED: usize = 48;
 const FIRST_FIT: usize = 16;
 /// Below this weight of a repeated run, runs are taken for echoes.
 const ECHO: f64 = 0.5;
-/// Curves drawn for the interval around the answer.
-const CURVES: usize = 400;
 
 /// The sampler at work.
 #[derive(Debug)]
@@ -122,6 +132,10 @@ pub struct SimilarTs {
     runs: Vec<Run>,
     /// Consumption of all runs.
     spent: f64,
+    /// What of it went to runs at the largest limit.
+    spent_in_full: f64,
+    /// How much had been spent when the largest limit could first be afforded.
+    full_from: f64,
     usual: Vec<Brought>,
     baseline: Baseline,
     weights: Weights,
@@ -129,9 +143,12 @@ pub struct SimilarTs {
     surprise: Ends,
     /// The member whose curve is drawn anew next.
     refresh: usize,
+    /// Whether nobody asks for choices any more: then nothing is drawn.
+    is_retired: bool,
     /// Everything is learned anew when there are so many runs.
     fit_at: usize,
-    last: Last,
+    /// The last choice: place and draw.
+    last: Last<(usize, Drawn)>,
 }
 
 /// Puts it to work.
@@ -157,11 +174,14 @@ pub fn new(parameters: &Parameters, problem: &Problem) -> SimilarTs {
         pool: Pool::new(problem.arms, limits.len(), weights),
         runs: vec![],
         spent: 0.0,
+        spent_in_full: 0.0,
+        full_from: f64::INFINITY,
         usual: vec![Brought::default(); limits.len()],
         baseline: Baseline::unknown(limits.len(), problem.instances),
         weights,
         surprise: Ends::default(),
         refresh: 0,
+        is_retired: false,
         fit_at: FIRST_FIT,
         last: Last::NOTHING,
         parameters: parameters.clone(),
@@ -193,8 +213,18 @@ impl SimilarTs {
         if !self.parameters.climb {
             return limits.len() - 1;
         }
-        let most = PART * self.spent;
+        let shares = SHARES * self.pool.members.len() as f64;
+        let most = PART.max(1.0 / shares) * self.spent;
         limits.partition_point(|limit| *limit <= most).max(1) - 1
+    }
+
+    /// Whether the next run goes to the largest limit, whatever the best pair is.
+    fn is_full_due(&self) -> bool {
+        let due = self.parameters.full * (self.spent - self.full_from);
+        let mut members = self.pool.members.iter();
+        self.baseline.instances() > 0
+            && self.spent_in_full < due
+            && members.any(|member| member.drawn.full > f64::NEG_INFINITY)
     }
 
     /// Draws the curve of a member and gives its best pair, those only under way left out.
@@ -206,19 +236,23 @@ impl SimilarTs {
         self.curve(place, &mut Draw { rng, sure }, gains);
         let arm = self.pool.members[place].arm as usize;
         let stats = self.estimates.of_arm(arm);
+        let is_open = |k: &usize| {
+            let is_awaited = stats[*k].count == 0 && stats[*k].pending > 0;
+            !is_awaited && !self.is_exhausted(place, *k)
+        };
         let mut best = Drawn::NOTHING;
-        for (k, &gain) in gains.iter().enumerate().take(self.affordable() + 1) {
-            let is_awaited = stats[k].count == 0 && stats[k].pending > 0;
-            if gain > best.gain && !is_awaited && !self.is_exhausted(place, k) {
-                best = Drawn { gain, k };
+        for k in (0..=self.affordable()).filter(is_open) {
+            if gains[k] > best.gain {
+                (best.gain, best.aim, best.k) = (gains[k], k, k);
             }
+        }
+        let largest = gains.len() - 1;
+        if is_open(&largest) {
+            best.full = gains[largest];
         }
         if self.parameters.climb {
             let count = self.estimates.arm_count(arm);
             let next = (count.observed + count.pending) as usize;
-            let is_open = |k: &usize| {
-                !(self.is_exhausted(place, *k) || stats[*k].count == 0 && stats[*k].pending > 0)
-            };
             best.k = (next.min(best.k)..best.k).find(is_open).unwrap_or(best.k);
         }
         best
@@ -276,7 +310,7 @@ impl SimilarTs {
         };
         self.compare(&run);
         self.runs.push(run);
-        self.spent += told.ended.map_or(told.reach, |ended| ended.consumption);
+        self.spend(told, seen.pull().limit);
         let (classes, instances) = (self.baseline.classes(), self.baseline.instances());
         let evidence = self.pool.members[place]
             .evidence
@@ -290,6 +324,19 @@ impl SimilarTs {
             self.usual[cell].add(reward, cost);
         }
         place
+    }
+
+    /// Books what a run consumed.
+    fn spend(&mut self, told: &Told, limit: Limit) {
+        let consumption = told.ended.map_or(told.reach, |ended| ended.consumption);
+        let largest = self.estimates.limits().len() - 1;
+        self.spent += consumption;
+        if limit.get() >= self.estimates.limits()[largest] {
+            self.spent_in_full += consumption;
+        }
+        if self.affordable() == largest {
+            self.full_from = self.full_from.min(self.spent);
+        }
     }
 
     /// Compares a run with an earlier one of the same arm on the same instance that had not ended so far: did this one?
@@ -352,36 +399,9 @@ impl SimilarTs {
 
     fn fit_similar(&mut self, seed: u64) {
         if let Some(space) = self.space.clone() {
-            let worth = self.worth();
-            let members = &mut self.pool.members;
-            similar::consult(&space, members, &self.baseline, &self.usual, worth, seed);
+            let (members, strength) = (&mut self.pool.members, self.weights.ratio);
+            similar::consult(&space, members, &self.baseline, &self.usual, strength, seed);
         }
-    }
-
-    /// What each member is worth at the largest limit that can be afforded, by its own runs and what is usual.
-    fn worth(&self) -> Vec<f64> {
-        let (ground, k) = (self.ground(), self.affordable());
-        let ones = vec![1.0; self.costs.len()];
-        let mut gains = vec![];
-        let members = self.pool.members.iter();
-        let worth = members.map(|member| {
-            let arm = OfArm {
-                hint: Hint {
-                    ratios: &ones,
-                    reward: 0.0,
-                },
-                ..member.of_arm(0.0)
-            };
-            curve(
-                &ground,
-                &arm,
-                Ratio::of(&ground, &arm),
-                &mut Mean,
-                &mut gains,
-            );
-            gains[k]
-        });
-        worth.collect()
     }
 
     /// Takes the weights under which all that was seen is most likely.
@@ -496,24 +516,10 @@ impl SimilarTs {
         let stats = self.estimates.of_arm(arm);
         let by_nearness = (0..=k).rev().chain(k + 1..stats.len());
         let k = by_nearness.into_iter().find(|k| stats[*k].count > 0)?;
-        let mut gains = vec![];
-        self.curve(place, &mut Mean, &mut gains);
-        let gain = gains[k];
-        let mut rng = Pcg64Mcg::seed_from_u64(arm as u64);
-        let mut draws: Vec<f64> = (0..CURVES)
-            .map(|_| {
-                let (rng, sure) = (&mut rng, 1.0);
-                self.curve(place, &mut Draw { rng, sure }, &mut gains);
-                gains[k]
-            })
-            .collect();
-        draws.sort_by(f64::total_cmp);
+        let belief = self.beliefs(place, k..k + 1)[0];
         Some(Recommendation {
-            gain,
-            interval: (
-                draws[CURVES / 40].min(gain),
-                draws[CURVES - 1 - CURVES / 40].max(gain),
-            ),
+            gain: belief.gain,
+            interval: belief.interval,
             ..self.estimates.recommendation(arm, k)
         })
     }
@@ -523,12 +529,12 @@ impl Policy for SimilarTs {
     fn choose(&mut self, _: Round, rng: &mut dyn Rng) -> Pull {
         let mut rng = own_rng(rng);
         let mut gains = vec![];
-        let points = self.costs.len();
+        let largest = self.costs.len() - 1;
+        let is_full = self.is_full_due();
         let mut last = Last {
-            why: Why::Sample,
-            ..Last::NOTHING
+            turn: is_full.then_some(Turn::Largest),
+            ..Last::by(Why::Sample)
         };
-        let mut chosen = 0;
         for (place, member) in self.pool.members.iter().enumerate() {
             let arm = member.arm as usize;
             // Pulls under way narrow what is believed; before the first observation nothing was drawn yet.
@@ -538,24 +544,28 @@ impl Policy for SimilarTs {
             } else {
                 self.draw(place, &mut rng, &mut gains)
             };
+            let drawn = if is_full {
+                drawn.in_full(largest)
+            } else {
+                drawn
+            };
             if drawn.gain > f64::NEG_INFINITY {
-                last.enter(arm * points + drawn.k, drawn.gain);
-                if last.chosen.is_some_and(|(pair, _)| pair / points == arm) {
-                    chosen = place;
-                }
+                last.enter((place, drawn), drawn.gain);
             }
         }
         // Everything is known or under way.
         if last.chosen.is_none() {
-            chosen = rng.random_range(0..self.pool.members.len());
-            let pair = self.pool.members[chosen].arm as usize * points + self.affordable();
-            last.enter(pair, f64::NAN);
+            let (aim, k) = (self.affordable(), self.affordable());
+            let (gain, full) = (f64::NAN, f64::NAN);
+            let place = rng.random_range(0..self.pool.members.len());
+            let drawn = Drawn { gain, aim, k, full };
+            last = Last::plain(Why::Chance, (place, drawn));
         }
         self.last = last;
-        let (pair, _) = last.chosen.expect("something was entered");
-        let (arm, k) = (pair / points, pair % points);
+        let ((place, Drawn { k, .. }), _) = last.chosen.expect("something was entered");
+        let arm = self.pool.members[place].arm as usize;
         Pull {
-            instance: self.instance(chosen, k, &mut rng),
+            instance: self.instance(place, k, &mut rng),
             ..self.estimates.pull(arm, k)
         }
     }
@@ -576,6 +586,9 @@ impl Policy for SimilarTs {
             self.reconsider(place);
         }
         let members = self.pool.members.len();
+        if self.is_retired {
+            return;
+        }
         if is_due || is_first {
             self.redraw(0..members, &mut rng);
         } else {
@@ -584,6 +597,10 @@ impl Policy for SimilarTs {
             self.refresh = (start + REFRESHED) % members;
             self.redraw(std::iter::once(place).chain(others), &mut rng);
         }
+    }
+
+    fn retire(&mut self) {
+        self.is_retired = true;
     }
 
     fn recommend(&self) -> Option<Recommendation> {
@@ -604,7 +621,12 @@ impl Policy for SimilarTs {
         }
     }
 
+    fn believed(&self, arm: ArmId) -> Option<Vec<Recommendation>> {
+        self.believed_of(arm.index())
+    }
+
     fn explain(&self) -> Explanation {
-        self.last.explain(&self.estimates)
+        self.last
+            .explain(|drawn, index| self.candidate(drawn, index))
     }
 }

@@ -5,13 +5,16 @@
 
 use rand::{Rng, RngExt};
 use serde::Serialize;
+use statrs::distribution::ContinuousCDF;
+use statrs::statistics::Distribution;
 
 use super::beta::{Beta, own_rng};
 use super::estimate::Estimates;
+use super::explanation::Last;
 use super::recommendation::Recommend;
 use super::survival::Survival;
 use super::ucb::rescaled;
-use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
+use super::{Candidate, Explanation, Options, Policy, Problem, Recommendation, Why};
 use crate::round::{Limit, Observation, Pull, Round};
 
 /// As scenarios and the command line say it.
@@ -53,61 +56,6 @@ pub struct Ts {
     /// All pairs before this one have been opened.
     opened: usize,
     last: Last,
-}
-
-/// The last choice: the pairs with the two largest draws.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Last {
-    pub why: Why,
-    pub chosen: Option<(usize, f64)>,
-    pub runner_up: Option<(usize, f64)>,
-}
-
-impl Last {
-    pub const NOTHING: Self = Self {
-        why: Why::Nothing,
-        chosen: None,
-        runner_up: None,
-    };
-
-    /// A choice that the opening made.
-    pub fn opening(pair: usize) -> Self {
-        Self {
-            why: Why::Opening,
-            chosen: Some((pair, f64::INFINITY)),
-            runner_up: None,
-        }
-    }
-
-    /// A choice that a schedule made.
-    pub fn turn(pair: usize) -> Self {
-        Self {
-            why: Why::Turn,
-            ..Self::opening(pair)
-        }
-    }
-
-    /// Enters one draw; of equals the first stays ahead.
-    #[inline]
-    pub fn enter(&mut self, pair: usize, draw: f64) {
-        if self.chosen.is_none_or(|(_, best)| draw > best) {
-            self.runner_up = self.chosen;
-            self.chosen = Some((pair, draw));
-        } else if self.runner_up.is_none_or(|(_, best)| draw > best) {
-            self.runner_up = Some((pair, draw));
-        }
-    }
-
-    pub fn explain(&self, estimates: &Estimates) -> Explanation {
-        let points = estimates.limits().len();
-        let candidate =
-            |(pair, draw): (usize, f64)| estimates.candidate(pair / points, pair % points, draw);
-        Explanation {
-            why: self.why,
-            chosen: self.chosen.map(candidate),
-            runner_up: self.runner_up.map(candidate),
-        }
-    }
 }
 
 /// Puts it to work.
@@ -154,10 +102,7 @@ impl Ts {
     fn draw(&mut self, rng: &mut dyn Rng) -> Last {
         let mut rng = own_rng(rng);
         let points = self.estimates.limits().len();
-        let mut last = Last {
-            why: Why::Sample,
-            ..Last::NOTHING
-        };
+        let mut last = Last::by(Why::Sample);
         for arm in 0..self.estimates.arms() {
             for (k, stat) in self.estimates.of_arm(arm).iter().enumerate() {
                 let pair = arm * points + k;
@@ -175,17 +120,41 @@ impl Ts {
     }
 }
 
+impl Ts {
+    /// A pair as it is believed, on the scale of gains; before draws are compared, as it is estimated.
+    fn candidate(&self, pair: usize, draw: f64) -> Candidate {
+        let estimated = self.estimates.pair(pair, draw);
+        if self.last.why != Why::Sample {
+            return estimated;
+        }
+        let belief = &self.beliefs[pair];
+        let beta = statrs::distribution::Beta::new(1.0 + belief.successes, 1.0 + belief.failures)
+            .expect("both are at least 1");
+        let penalties = self.estimates.penalties();
+        let largest = penalties[penalties.len() - 1];
+        let gain = |share: f64| share * (1.0 + largest) - largest;
+        let (low, high) = (gain(beta.inverse_cdf(0.025)), gain(beta.inverse_cdf(0.975)));
+        Candidate {
+            index: gain(draw),
+            mean: gain(beta.mean().unwrap_or(0.5)),
+            width: (high - low) / 2.0,
+            interval: (low, high),
+            ..estimated
+        }
+    }
+}
+
 impl Policy for Ts {
     fn choose(&mut self, _: Round, rng: &mut dyn Rng) -> Pull {
         self.last = match self.opening() {
-            Some(pair) => Last::opening(pair),
+            Some(pair) => Last::plain(Why::Opening, pair),
             None => self.draw(rng),
         };
         let points = self.estimates.limits().len();
-        let (pair, _) = self
-            .last
-            .chosen
-            .unwrap_or_else(|| (rng.random_range(0..self.beliefs.len()), f64::NAN));
+        let (pair, _) = *self.last.chosen.get_or_insert_with(|| {
+            self.last.why = Why::Chance;
+            (rng.random_range(0..self.beliefs.len()), f64::NAN)
+        });
         self.estimates.pull(pair / points, pair % points)
     }
 
@@ -227,6 +196,6 @@ impl Policy for Ts {
     }
 
     fn explain(&self) -> Explanation {
-        self.last.explain(&self.estimates)
+        self.last.explain(|pair, draw| self.candidate(pair, draw))
     }
 }

@@ -4,6 +4,7 @@ use rand::{Rng, RngExt};
 use serde::Serialize;
 
 use super::estimate::Estimates;
+use super::explanation::Last;
 use super::recommendation::Recommend;
 use super::survival::Survival;
 use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
@@ -34,7 +35,7 @@ pub struct Uniform {
     parameters: Parameters,
     /// For the recommendation only.
     estimates: Estimates,
-    last: Option<(usize, usize)>,
+    last: Last,
 }
 
 /// Puts it to work.
@@ -43,7 +44,7 @@ pub fn new(parameters: &Parameters, problem: &Problem) -> Uniform {
     Uniform {
         parameters: parameters.clone(),
         estimates,
-        last: None,
+        last: Last::NOTHING,
     }
 }
 
@@ -51,7 +52,7 @@ impl Policy for Uniform {
     fn choose(&mut self, _: Round, rng: &mut dyn Rng) -> Pull {
         let arm = rng.random_range(0..self.estimates.arms());
         let k = rng.random_range(0..self.estimates.limits().len());
-        self.last = Some((arm, k));
+        self.last = Last::plain(Why::Chance, arm * self.estimates.limits().len() + k);
         self.estimates.pull(arm, k)
     }
 
@@ -73,18 +74,7 @@ impl Policy for Uniform {
     }
 
     fn explain(&self) -> Explanation {
-        let why = if self.last.is_some() {
-            Why::Chance
-        } else {
-            Why::Nothing
-        };
-        let chosen = self
-            .last
-            .map(|(arm, k)| self.estimates.candidate(arm, k, f64::NAN));
-        Explanation {
-            why,
-            chosen,
-            runner_up: None,
-        }
+        self.last
+            .explain(|pair, _| self.estimates.pair(pair, f64::NAN))
     }
 }

@@ -149,9 +149,11 @@ impl ZRcucb {
         let stat = grid.stat(k);
         Candidate {
             pull: self.pull(arm, k),
+            compared_at: grid.limits()[k],
             index: f64::NAN,
             mean: grid.gain(k),
             width: f64::NAN,
+            interval: interval(stat, grid.gain(k), grid.penalty(k)),
             refinement: grid.refinement(k),
             count: u64::from(stat.count),
             arm_count: u64::from(grid.count().observed),

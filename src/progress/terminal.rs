@@ -122,7 +122,7 @@ impl Watch for Terminal {
     fn calibrated(&mut self, found: &Calibrated, _: &Now<'_>) {
         if let (Some(first), Some(last)) = (found.limits.first(), found.limits.last()) {
             let (first, last) = (self.words.limit(*first), self.words.limit(*last));
-            let count = words::counted(found.limits.len() as u64, "limit");
+            let count = quantity::counted(found.limits.len() as u64, "limit");
             self.say(&format!("calibrated: {count}, {first} to {last}"));
         }
     }

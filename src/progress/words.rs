@@ -2,7 +2,7 @@
 
 use crate::orchestrator::{Now, State, Tally};
 use crate::policy::Recommendation;
-use crate::quantity;
+use crate::quantity::{self, counted};
 use crate::round::{ArmId, Limit};
 use crate::scenario::Resource;
 use crate::space::Space;
@@ -19,10 +19,14 @@ pub struct Words {
 impl Words {
     /// An arm by number and configuration.
     pub fn arm(&self, arm: ArmId) -> String {
-        if arm.index() < self.space.len() {
-            format!("arm {arm} ({})", self.space.configuration(arm))
-        } else {
+        if arm.index() >= self.space.len() {
+            return format!("arm {arm}");
+        }
+        let configuration = self.space.configuration(arm);
+        if configuration.name().is_none() && configuration.is_empty() {
             format!("arm {arm}")
+        } else {
+            format!("arm {arm} ({configuration})")
         }
     }
 
@@ -66,11 +70,6 @@ impl Words {
             share(tally.failed)
         )
     }
-}
-
-/// `1 pull`, `2 pulls`.
-pub(super) fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// What is known of the best pair's gain.
@@ -132,9 +131,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_not_a_plural() {
-        assert_eq!(counted(0, "pull"), "0 pulls");
-        assert_eq!(counted(1, "pull"), "1 pull");
-        assert_eq!(counted(2, "round"), "2 rounds");
+    fn an_arm_without_parameters_is_its_number() {
+        let words = Words {
+            space: Space::numbered(3).unwrap(),
+            resource: Resource::Wall,
+        };
+        assert_eq!(words.arm(ArmId::from_index(1)), "arm 2");
+        assert_eq!(words.arm(ArmId::from_index(9)), "arm 10");
     }
 }

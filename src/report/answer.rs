@@ -3,6 +3,7 @@
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
 
+use super::pairs::Pairs;
 use super::paste::{Paste, pastes};
 use super::{History, Num};
 use crate::policy::Recommendation;
@@ -64,7 +65,7 @@ pub struct Rival {
 }
 
 /// The answer of a run, once there is one.
-pub fn answer(history: &History) -> Option<Answer> {
+pub fn answer(history: &History, pairs: &Pairs<'_>) -> Option<Answer> {
     let best = history.answer()?;
     let configuration = history.space.configuration(best.pull.arm);
     let texts = configuration
@@ -74,7 +75,7 @@ pub fn answer(history: &History) -> Option<Answer> {
         pair: pair(history, &best),
         configuration: texts.collect(),
         pastes: pastes(history, &best),
-        against: rivals(history, &best),
+        against: rivals(history, pairs, &best),
     })
 }
 
@@ -96,33 +97,36 @@ pub fn pair(history: &History, known: &Recommendation) -> Pair {
 
 /// An arm on one line: its configuration, or its number where it has none.
 pub fn label(history: &History, arm: ArmId) -> String {
-    let text = history.space.configuration(arm).to_string();
-    if text.trim().is_empty() {
+    let configuration = history.space.configuration(arm);
+    if configuration.name().is_none() && configuration.is_empty() {
         format!("arm {arm}")
     } else {
-        text
+        configuration.to_string()
     }
 }
 
-fn rivals(history: &History, best: &Recommendation) -> Vec<Rival> {
-    let Some(known) = history.known() else {
-        return vec![];
-    };
+fn rivals(history: &History, pairs: &Pairs<'_>, best: &Recommendation) -> Vec<Rival> {
     let first = ArmId::from_index(0);
-    let largest = known.limits().len().saturating_sub(1);
-    let own_limit = |arm: ArmId| known.best_of(arm).and_then(|limit| known.at(arm, limit));
-    let mut found: Vec<(&'static str, Option<Recommendation>)> = vec![];
-    if known.best_of(first) != Some(largest) {
-        found.push((
+    let largest = history.limits().and_then(<[_]>::last);
+    let at_largest = largest.and_then(|largest| pairs.at(first, largest.get()));
+    let at_largest = at_largest.filter(|known| known.pulls > 0);
+    let at_best = pairs.best_of(first);
+    let is_other = at_largest.map(|known| known.pull) != at_best.map(|known| known.pull);
+    // Where it was never pulled, something may be believed of it all the same.
+    let unseen = pairs.at(first, best.pull.limit.get());
+    let unseen = unseen.filter(|known| known.pulls == 0 && at_best.is_none());
+    let found = [
+        (
             "default (first) arm, largest limit",
-            known.at(first, largest),
-        ));
-    }
-    found.push(("default (first) arm, its best limit", own_limit(first)));
-    found.push((
-        "median arm, its best limit",
-        median(history).and_then(own_limit),
-    ));
+            at_largest.filter(|_| is_other),
+        ),
+        ("default (first) arm, its best limit", at_best),
+        ("default (first) arm, same limit", unseen),
+        (
+            "median arm, its best limit",
+            pairs.median(history).and_then(|arm| pairs.best_of(arm)),
+        ),
+    ];
     found
         .into_iter()
         .filter_map(|(who, rival)| {
@@ -130,21 +134,6 @@ fn rivals(history: &History, best: &Recommendation) -> Vec<Rival> {
             (rival.pull != best.pull).then(|| set_against(history, best, who, &rival))
         })
         .collect()
-}
-
-/// The arm in the middle, by the gain each has at its own best limit.
-pub fn median(history: &History) -> Option<ArmId> {
-    let known = history.known()?;
-    let mut gains: Vec<(f64, ArmId)> = history
-        .space
-        .arms()
-        .filter_map(|arm| {
-            let there = known.at(arm, known.best_of(arm)?)?;
-            Some((there.gain, arm))
-        })
-        .collect();
-    gains.sort_by(|a, b| a.0.total_cmp(&b.0));
-    gains.get(gains.len() / 2).map(|(_, arm)| *arm)
 }
 
 /// Two independent estimates, each about normal with the spread its interval tells.

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::answer::label;
 use super::curves::{BestArm, Curves, curves, parts};
+use super::pairs::Pairs;
 use super::{History, Kind, Num, Played};
 use crate::policy::Recommendation;
 use crate::round::ArmId;
@@ -112,15 +113,15 @@ pub fn by_arm(history: &History) -> Vec<Vec<&Played>> {
 }
 
 /// The pair that each arm is best used with.
-pub fn standings(history: &History) -> Vec<Option<Recommendation>> {
-    let known = history.known();
-    let of = |arm| known.and_then(|known| known.at(arm, known.best_of(arm)?));
-    history.space.arms().map(of).collect()
+pub fn standings(history: &History, pairs: &Pairs<'_>) -> Vec<Option<Recommendation>> {
+    let arms = history.space.arms();
+    arms.map(|arm| pairs.best_of(arm)).collect()
 }
 
 /// The table.
 pub fn arms(
     history: &History,
+    pairs: &Pairs<'_>,
     rounds: &[Vec<&Played>],
     standings: &[Option<Recommendation>],
 ) -> Arms {
@@ -171,13 +172,13 @@ pub fn arms(
         table.low.push(number(|known| known.interval.0));
         table.high.push(number(|known| known.interval.1));
     }
-    table.curves = kept_curves(history, rounds, &listed);
+    table.curves = kept_curves(pairs, rounds, &listed);
     table
 }
 
 /// Curves of the arms that were pulled most, as many as the page has room for.
 fn kept_curves(
-    history: &History,
+    pairs: &Pairs<'_>,
     rounds: &[Vec<&Played>],
     listed: &[ArmId],
 ) -> Vec<Option<Curves>> {
@@ -190,29 +191,23 @@ fn kept_curves(
         if rounds[arm.index()].is_empty() || numbers > CURVE_NUMBERS {
             break;
         }
-        let of = curves(history, arm, &rounds[arm.index()], STEPS);
+        let of = curves(pairs, arm, &rounds[arm.index()], STEPS);
         numbers += of.survival.len() * 4 + of.marks.len() * 2 + of.gain.len() * 5;
         kept[place] = Some(of);
     }
     kept
 }
 
-/// The best arms in full: the answer's first, then by gain as if one more run of each had been lost; then the first arm.
+/// The best arms in full: the answer's first, then by what they are worth; then the first arm.
 pub fn best_arms(
     history: &History,
+    pairs: &Pairs<'_>,
     rounds: &[Vec<&Played>],
     standings: &[Option<Recommendation>],
 ) -> Vec<BestArm> {
-    let Some(price) = history.price() else {
-        return vec![];
-    };
     let answer = history.answer();
-    let safe = |known: &Recommendation| {
-        let pulls = known.pulls as f64;
-        (pulls * known.gain - price.penalty(known.pull.limit)) / (pulls + 1.0)
-    };
     let mut order: Vec<&Recommendation> = standings.iter().flatten().collect();
-    order.sort_by(|a, b| safe(b).total_cmp(&safe(a)));
+    order.sort_by(|a, b| pairs.worth(b).total_cmp(&pairs.worth(a)));
     let mut shown: Vec<Recommendation> = answer.into_iter().collect();
     let is_shown =
         |shown: &[Recommendation], arm: ArmId| shown.iter().any(|known| known.pull.arm == arm);
@@ -237,7 +232,7 @@ pub fn best_arms(
                 label: label(history, arm),
                 limit: Num(limit),
                 parts: parts(history, rounds, limit),
-                curves: curves(history, arm, rounds, 200),
+                curves: curves(pairs, arm, rounds, 200),
             }
         })
         .collect()

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::curves::thinned;
+use super::pairs::Pairs;
 use super::{History, Kind, Num, Played};
 
 /// The course of a run.
@@ -50,6 +51,8 @@ pub struct Answered {
 pub struct Timeline {
     /// The latest pulls: lane, from, to, place in `rounds` of the same pull (its number), arm, how it ended.
     pub bars: Vec<(usize, Num, Num, u64, u32, Kind)>,
+    /// Whether lanes are the slots on record, not made up from when pulls began and ended.
+    pub is_told: bool,
     /// Whether there were more pulls than `bars` holds.
     pub is_cut: bool,
     /// Seconds, mean number of pulls that ran at a time around then.
@@ -64,12 +67,12 @@ const BARS: usize = 300;
 const SPANS: usize = 80;
 
 /// The course of the run.
-pub fn course(history: &History) -> Course {
+pub fn course(history: &History, pairs: &Pairs<'_>) -> Course {
     let rounds = &history.rounds;
     let window = (rounds.len() / 50).clamp(10, 1000);
     Course {
         gain: cumulative(rounds),
-        incumbents: incumbents(history),
+        incumbents: incumbents(history, pairs),
         shares: shares(rounds, window),
         window,
         rate: rate(rounds),
@@ -100,11 +103,10 @@ fn cumulative(rounds: &[Played]) -> Vec<(u64, Num, Num)> {
     thinned(points.collect(), POINTS)
 }
 
-fn incumbents(history: &History) -> Vec<Answered> {
+fn incumbents(history: &History, pairs: &Pairs<'_>) -> Vec<Answered> {
     let now = |answer: &crate::policy::Recommendation| {
-        let known = history.known()?;
-        let place = known.place(answer.pull.limit.get())?;
-        Some(known.at(answer.pull.arm, place)?.gain)
+        let now = pairs.at(answer.pull.arm, answer.pull.limit.get())?;
+        Some(now.gain)
     };
     let all = history.incumbents.iter().map(|incumbent| {
         let answer = &incumbent.answer;
@@ -230,7 +232,12 @@ fn timeline(rounds: &[Played]) -> Option<Timeline> {
             played.kind,
         ));
     }
-    Some(Timeline { bars, is_cut, busy })
+    Some(Timeline {
+        bars,
+        is_told: latest.iter().all(|(.., played)| played.slot > 0),
+        is_cut,
+        busy,
+    })
 }
 
 fn busy(spans: &[(f64, f64, &Played)], last: f64) -> Vec<(Num, Num)> {

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::pairs::Pairs;
 use super::{History, Kind, Num, Played};
 use crate::round::{ArmId, Limit};
 
@@ -82,32 +83,28 @@ pub fn prices(history: &History) -> Option<PriceCurves> {
 }
 
 /// The curves of an arm from its rounds, with at most so many survival steps and marks.
-pub fn curves(history: &History, arm: ArmId, rounds: &[&Played], steps: usize) -> Curves {
+pub fn curves(pairs: &Pairs<'_>, arm: ArmId, rounds: &[&Played], steps: usize) -> Curves {
     let (survival, marks) = kaplan_meier(rounds, steps);
     Curves {
         survival,
         marks,
-        gain: gain_curve(history, arm),
+        gain: gain_curve(pairs, arm),
     }
 }
 
 /// The gain of an arm at every limit that a pull reached.
-pub fn gain_curve(history: &History, arm: ArmId) -> Vec<(Num, Num, Num, Num, u64)> {
-    let Some(known) = history.known() else {
-        return vec![];
-    };
-    (0..known.limits().len())
-        .filter_map(|limit| {
-            let there = known.at(arm, limit)?;
-            Some((
-                Num(there.pull.limit.get()),
-                Num(there.gain),
-                Num(there.interval.0),
-                Num(there.interval.1),
-                there.pulls,
-            ))
-        })
-        .collect()
+fn gain_curve(pairs: &Pairs<'_>, arm: ArmId) -> Vec<(Num, Num, Num, Num, u64)> {
+    let reached = pairs.reached(arm).into_iter();
+    let told = reached.map(|there| {
+        (
+            Num(there.pull.limit.get()),
+            Num(there.gain),
+            Num(there.interval.0),
+            Num(there.interval.1),
+            there.pulls,
+        )
+    });
+    told.collect()
 }
 
 type Step = (Num, Num, Num, Num);

@@ -1,7 +1,7 @@
 //! A run as its journal tells it, read as far as it has been written; may be asked again while it grows.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::ReportError;
@@ -133,6 +133,8 @@ struct Stage {
 /// All that happened in a run so far.
 pub struct History {
     replay: Replay,
+    /// Where the run is, from the root.
+    pub folder: PathBuf,
     /// The first line.
     pub header: Header,
     /// What the run is about.
@@ -191,6 +193,7 @@ impl History {
         }
         let mut history = Self {
             replay: Replay::new(reader),
+            folder: whole_path(folder),
             header,
             brief,
             space,
@@ -275,6 +278,14 @@ impl History {
         self.stage.as_ref()?.mind.recommend()
     }
 
+    /// What the policy believes of an arm at every limit, if its answer rests on that.
+    pub fn believed(&self, arm: ArmId) -> Option<Vec<Recommendation>> {
+        match &self.stage.as_ref()?.mind {
+            Mind::Plain(policy) => policy.believed(arm),
+            Mind::Zooming(policy) => policy.believed(arm),
+        }
+    }
+
     /// Who chooses.
     pub fn policy(&self) -> &PolicyKind {
         &self.plan.policy
@@ -286,7 +297,11 @@ impl History {
             PolicyKind::ZRcucb(parameters) => {
                 Mind::Zooming(Box::new(zrcucb::new(parameters, &problem)))
             }
-            other => Mind::Plain(other.build(&problem)),
+            other => {
+                let mut policy = other.build(&problem);
+                policy.retire();
+                Mind::Plain(policy)
+            }
         };
         let is_product_limit =
             self.brief.options.get("survival") == Some(&serde_json::json!("kaplan-meier"));
@@ -510,6 +525,13 @@ impl Mind {
             Self::Zooming(policy) => policy.recommend(),
         }
     }
+}
+
+/// A path that means the same wherever it is used.
+fn whole_path(folder: &Path) -> PathBuf {
+    let whole = folder.canonicalize();
+    let whole = whole.or_else(|_| std::path::absolute(folder));
+    whole.unwrap_or_else(|_| folder.to_owned())
 }
 
 fn last_characters(text: &str, count: usize) -> &str {

@@ -20,6 +20,7 @@ const SCRIPTS: [&str; 6] = [
     include_str!("templates/page.js"),
 ];
 const STUDY: &str = include_str!("templates/study.js");
+const EXAM: &str = include_str!("templates/exam.js");
 
 /// Where a live page asks for more, relative to itself.
 #[derive(Debug, Clone, Serialize)]
@@ -44,6 +45,11 @@ pub fn page(summary: &Summary, live: Option<&Live>) -> String {
 /// The page of a study, from its own data.
 pub fn study_page(title: &str, standings: &impl Serialize) -> String {
     assemble(title, &json(standings), "null", false, &[STUDY])
+}
+
+/// The page of a study by CPU time, from its own data.
+pub fn exam_page(title: &str, marks: &impl Serialize) -> String {
+    assemble(title, &json(marks), "null", false, &[EXAM])
 }
 
 /// JSON that may stand inside a script element: nothing in it can end the element or open a comment.
@@ -131,7 +137,7 @@ mod tests {
 
     #[test]
     fn nothing_of_ours_would_end_its_script_element() {
-        for script in [D3, PLOT, CHARTS, STUDY].iter().chain(&SCRIPTS) {
+        for script in [D3, PLOT, CHARTS, STUDY, EXAM].iter().chain(&SCRIPTS) {
             assert!(!script.contains("</script") && !script.contains("<!--"));
         }
     }

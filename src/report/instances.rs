@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::answer::{label, median};
+use super::answer::label;
 use super::curves::thinned;
+use super::pairs::Pairs;
 use super::{History, Kind, Num, Played};
 use crate::round::ArmId;
 
@@ -84,7 +85,7 @@ impl Tries {
 }
 
 /// What is known of the instances, where there are any.
-pub fn instances(history: &History) -> Option<Instances> {
+pub fn instances(history: &History, pairs: &Pairs<'_>) -> Option<Instances> {
     if history.brief.instance_count == 0 {
         return None;
     }
@@ -110,7 +111,7 @@ pub fn instances(history: &History) -> Option<Instances> {
     let lines = [
         ("best", best),
         ("default", Some(first)),
-        ("median", median(history)),
+        ("median", pairs.median(history)),
     ];
     for (who, arm) in lines {
         if let Some(arm) = arm.filter(|arm| !shown.contains(arm)) {

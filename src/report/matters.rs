@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
+use super::pairs::Pairs;
 use super::{History, Num};
 use crate::learner::{Dataset, FitOutcome, Importance, Params, Stop, fit_until};
-use crate::policy::Known;
 use crate::round::ArmId;
 use crate::space::{ABSENT, Parameter};
 
@@ -77,13 +77,13 @@ const GROUPS: usize = 24;
 const ROWS: usize = 3000;
 
 /// Finds out what matters; nothing where arms have no parameters or limits are not known yet.
-pub fn matters(history: &History) -> Option<Matters> {
-    let known = history.known()?;
+pub fn matters(history: &History, pairs: &Pairs<'_>) -> Option<Matters> {
+    history.known()?;
     let parameters = history.space.parameters();
     if parameters.is_empty() {
         return None;
     }
-    let arms = of_arms(history, known);
+    let arms = of_arms(history, pairs);
     let (importance, fitted_on) = importance(history);
     let groups: Vec<Grouping> = parameters.iter().map(Grouping::new).collect();
     let codes: Vec<Vec<u32>> = arms.iter().map(|of| history.space.codes(of.arm)).collect();
@@ -120,7 +120,7 @@ pub fn matters(history: &History) -> Option<Matters> {
     })
 }
 
-fn of_arms(history: &History, known: &Known) -> Vec<OfArm> {
+fn of_arms(history: &History, pairs: &Pairs<'_>) -> Vec<OfArm> {
     let mut sums = vec![(0_u64, 0.0); history.space.len()];
     for played in &history.rounds {
         let sum = &mut sums[played.arm.index()];
@@ -131,7 +131,7 @@ fn of_arms(history: &History, known: &Known) -> Vec<OfArm> {
         .space
         .arms()
         .filter_map(|arm| {
-            let there = known.at(arm, known.best_of(arm)?)?;
+            let there = pairs.best_of(arm)?;
             let (pulls, consumption) = sums[arm.index()];
             Some(OfArm {
                 arm,

@@ -3,6 +3,37 @@
 //! Everything comes from the journal: [`History`] reads it, as far as it has been written and again when it has grown;
 //! [`Summary`] is what the page shows; `html.rs` puts it into a file without a single reference to the outside,
 //! `serve.rs` shows it on loopback. Charts are drawn in the browser by Observable Plot, which ships in `vendor/`.
+//!
+//! ```
+//! use captime::report::{History, Summary, page};
+//! # use captime::journal::{OutcomeRecord, Syncing};
+//! # use captime::orchestrator::{Next, Plan, open};
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path().join("mine");
+//! # let text = "name: mine\ntarget: external\narms: {list: [{a: 1}, {a: 2}]}\nlimits: {of: wall, grid: [1s, 5s]}\nprice: {cost: x, penalty: 10 * x}\n";
+//! # let scenario = captime::scenario::parse(text, "mine.yaml".as_ref(), ".".as_ref())?.scenario;
+//! # let plan = Plan::of(&scenario, &[]);
+//! # let mut run = open(&folder, &scenario, plan, Syncing::AtEnd, &serde_json::Value::Null, |_| {})?;
+//! # let Next::Pull(pull) = run.state.choose() else {
+//! #     unreachable!("there is nothing to wait for");
+//! # };
+//! # run.journal.append(&pull)?;
+//! # run.journal.append(&OutcomeRecord {
+//! #     outcome: pull.round.0,
+//! #     reward: Some(1.0),
+//! #     consumption: Some(0.5),
+//! #     ..OutcomeRecord::default()
+//! # })?;
+//! # run.journal.sync()?;
+//!
+//! // The folder of a run, finished or not.
+//! let mut history = History::open(&folder)?;
+//! history.catch_up()?;
+//! assert_eq!(history.answer().map(|best| best.pulls), Some(1));
+//! let html = page(&Summary::of(&history), None);
+//! assert!(html.contains("mine"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod answer;
 mod arms;
@@ -15,6 +46,7 @@ mod instances;
 mod json;
 mod matters;
 mod number;
+mod pairs;
 mod paste;
 mod serve;
 mod summary;
@@ -22,7 +54,7 @@ mod write;
 
 pub use follow::{Followed, Last, News};
 pub use history::{Failures, History, Incumbent, Kind, Played, SessionStart};
-pub use html::{Live, page, study_page};
+pub use html::{Live, exam_page, page, study_page};
 pub use json::write_json;
 pub use number::Num;
 pub use serve::{Explain, Place, runs, serve};

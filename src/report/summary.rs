@@ -13,9 +13,11 @@ use super::course::{Course, course};
 use super::curves::{BestArm, PriceCurves, prices};
 use super::instances::{Instances, instances};
 use super::matters::{Matters, matters};
+use super::pairs::Pairs;
 use super::{History, Kind, Num};
 use crate::journal::{EndReason, Machine};
-use crate::scenario::Resource;
+use crate::quantity::counted;
+use crate::scenario::{Resource, shell_word};
 
 /// The page's data.
 #[derive(Debug, Clone, Serialize)]
@@ -24,12 +26,16 @@ pub struct Summary {
     pub format: u32,
     /// The run's name.
     pub name: String,
+    /// The run as commands take it: its folder, as a word of the shell. Its name may be that of a newer run, too.
+    pub run: String,
     /// The policy's name.
     pub policy: String,
     /// `wall`, `cpu` or `work`.
     pub resource: &'static str,
     /// Where the run is.
     pub status: Status,
+    /// Whether gains are those a policy believes, similar arms included, not the plain estimates.
+    pub is_believed: bool,
     /// What to use.
     pub answer: Option<Answer>,
     /// Prices over the limits.
@@ -148,26 +154,29 @@ impl Summary {
     /// What is known of a run so far.
     pub fn of(history: &History) -> Self {
         let of_arms = by_arm(history);
-        let stands = standings(history);
+        let pairs = Pairs::of(history);
+        let stands = standings(history, &pairs);
         let names = &history.brief.instances;
         Self {
             format: 1,
             name: history.header.name.clone(),
+            run: run(history),
             policy: history.policy().name().to_owned(),
             resource: history.resource().name(),
             status: Status::of(history),
-            answer: answer(history),
+            is_believed: pairs.is_believed(),
+            answer: answer(history, &pairs),
             price: prices(history),
-            best: best_arms(history, &of_arms, &stands),
-            matters: matters(history),
-            course: course(history),
-            instances: instances(history),
+            best: best_arms(history, &pairs, &of_arms, &stands),
+            matters: matters(history, &pairs),
+            course: course(history, &pairs),
+            instances: instances(history, &pairs),
             instance_names: if names.len() <= NAMES {
                 names.clone()
             } else {
                 vec![]
             },
-            arms: arms(history, &of_arms, &stands),
+            arms: arms(history, &pairs, &of_arms, &stands),
             rounds: rounds(history),
             failures: failures(history),
             grids: grids(history),
@@ -262,6 +271,11 @@ fn grids(history: &History) -> Vec<ArmGrid> {
     grids
 }
 
+/// The run as commands take it.
+fn run(history: &History) -> String {
+    shell_word(&history.folder.to_string_lossy())
+}
+
 fn facts(history: &History) -> Facts {
     let header = &history.header;
     let amount = |limit: f64| match history.resource() {
@@ -269,7 +283,7 @@ fn facts(history: &History) -> Facts {
         resource => resource.amount(limit),
     };
     let limits = history.limits().unwrap_or_default().iter();
-    let file = crate::scenario::shell_word(&header.file);
+    let file = shell_word(&header.file);
     Facts {
         captime: header.captime.clone(),
         made_by: env!("CARGO_PKG_VERSION"),
@@ -303,11 +317,8 @@ fn facts(history: &History) -> Facts {
         enforcement: in_words(&header.enforcement),
         reproduce: vec![
             format!("captime run {file} --fresh"),
-            format!("captime best {}", crate::scenario::shell_word(&header.name)),
-            format!(
-                "captime export {} --format csv",
-                crate::scenario::shell_word(&header.name)
-            ),
+            format!("captime best {}", run(history)),
+            format!("captime export {} --format csv", run(history)),
         ],
     }
 }
@@ -316,7 +327,7 @@ fn facts(history: &History) -> Facts {
 fn budget_in_words(budget: &Value, resource: Resource) -> String {
     let number = |name: &str| budget.get(name).and_then(Value::as_f64);
     let parts = [
-        number("rounds").map(|rounds| format!("{rounds} rounds")),
+        number("rounds").map(|rounds| counted(rounds as u64, "round")),
         number("wall").map(|wall| format!("{} on the clock", Resource::Wall.amount(wall))),
         number("consumption")
             .map(|most| format!("{} of {}", resource.amount(most), resource.name())),

@@ -26,6 +26,7 @@ mod curve;
 mod error;
 pub mod exam;
 mod figure;
+mod lost;
 mod play;
 mod progress;
 mod real;
@@ -38,6 +39,7 @@ mod workers;
 
 pub use error::StudyError;
 pub use figure::{Sum, figure};
+pub(crate) use lost::LostPulls;
 pub use progress::Progress;
 pub use real::{Ground, Halt, RealError, RealPlan, file_name};
 pub use result::{Curve, Estimate, Spread, Standing};

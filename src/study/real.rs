@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
 use super::curve::checkpoints;
+use super::lost::LostPulls;
 use super::play::{Course, Played, seed_of};
 use super::result::{Posed, Standing, Tally};
 use super::source::OWN_GRID;
@@ -18,7 +19,7 @@ use crate::orchestrator::{Clock, Next, Opened, Plan, RunError, open, outcome_rec
 use crate::policy::{PolicyKind, Problem};
 use crate::round::LimitGrid;
 use crate::scenario::{Budget, LimitSource, Scenario};
-use crate::target::{Ended, Ending, Job, Target};
+use crate::target::{Ended, Ending, Job, Outcome, Target};
 
 /// What is played, and where its journals are.
 pub struct RealPlan {
@@ -32,7 +33,7 @@ pub struct RealPlan {
     pub rounds: Option<u64>,
     /// How often each policy plays.
     pub repetitions: u64,
-    /// Seconds that all pulls together may take, over all sessions.
+    /// Seconds that all pulls together may take, over all sessions; those that find the limits count.
     pub wall: Option<f64>,
     /// Where all randomness comes from.
     pub seed: u64,
@@ -64,12 +65,6 @@ pub enum RealError {
     Hopeless {
         /// Who played.
         policy: String,
-    },
-    /// What ran a pull went away.
-    #[error("a pull was lost: {why}")]
-    Lost {
-        /// What became of it.
-        why: String,
     },
 }
 
@@ -152,7 +147,7 @@ impl RealPlan {
             &self.enforcement,
             |_| {},
         )?;
-        let mut side = Side::new("calibration".into(), opened, &[]);
+        let mut side = Side::new("calibration".into(), opened, &[], self.scenario.retries);
         side.begin(&self.enforcement)?;
         session.spent += side.seconds;
         while let Some((done, wanted)) = side.opened.state.calibration() {
@@ -161,7 +156,7 @@ impl RealPlan {
                 continue;
             }
             (session.ground.news)(done as u64, wanted as u64);
-            if let Some(halt) = session.one_pull(&mut side, None).await? {
+            if let Some(halt) = session.one_pull(&mut side).await? {
                 return Ok((None, halt));
             }
         }
@@ -208,7 +203,7 @@ impl RealPlan {
                 }
             },
         )?;
-        let mut side = Side::new(label, opened, checkpoints);
+        let mut side = Side::new(label, opened, checkpoints, self.scenario.retries);
         side.course = course;
         side.begin(&self.enforcement)?;
         Ok(side)
@@ -262,12 +257,14 @@ struct Side<'a> {
     course: Course<'a>,
     /// What its pulls took so far.
     seconds: f64,
+    lost: LostPulls,
 }
 
 impl<'a> Side<'a> {
-    fn new(label: String, opened: Opened, checkpoints: &'a [u64]) -> Self {
+    fn new(label: String, opened: Opened, checkpoints: &'a [u64], retries: u32) -> Self {
         Self {
             label,
+            lost: LostPulls::new(retries),
             seconds: opened.progress.seconds,
             opened,
             course: Course::new(checkpoints),
@@ -310,6 +307,22 @@ impl<'a> Side<'a> {
                 policy: self.label.clone(),
             }),
         }
+    }
+
+    /// Writes down what a pull brought, then learns from it.
+    fn brought(&mut self, pull: PullRecord, outcome: Outcome) -> Result<(), RealError> {
+        let observation = outcome.observation;
+        let outcome = OutcomeRecord {
+            at: Some(self.seconds),
+            ..outcome_record(pull.round, outcome)
+        };
+        self.opened.journal.append(&outcome)?;
+        self.opened.journal.sync()?;
+        self.learned(&Learned {
+            pull,
+            observation,
+            outcome,
+        })
     }
 
     fn learned(&mut self, learned: &Learned) -> Result<(), RealError> {
@@ -359,19 +372,15 @@ impl Turns<'_, '_> {
             let Some(side) = next.filter(|side| side.rounds() < rounds) else {
                 return Ok(Halt::Done);
             };
-            if let Some(halt) = self.one_pull(side, self.wall).await? {
+            if let Some(halt) = self.one_pull(side).await? {
                 return Ok(halt);
             }
         }
     }
 
     /// Runs one pull of a side and lets it learn; or why nothing more may run.
-    async fn one_pull(
-        &mut self,
-        side: &mut Side<'_>,
-        wall: Option<f64>,
-    ) -> Result<Option<Halt>, RealError> {
-        let left = wall.map(|wall| wall - self.spent);
+    async fn one_pull(&mut self, side: &mut Side<'_>) -> Result<Option<Halt>, RealError> {
+        let left = self.wall.map(|wall| wall - self.spent);
         if left.is_some_and(|left| left <= 0.0) {
             return Ok(Some(Halt::Wall));
         }
@@ -402,22 +411,22 @@ impl Turns<'_, '_> {
         side.seconds = seconds;
         match ending {
             Ending::Brought(outcome) => {
-                let observation = outcome.observation;
-                let outcome = OutcomeRecord {
-                    at: Some(seconds),
-                    ..outcome_record(pull.round, *outcome)
-                };
-                side.opened.journal.append(&outcome)?;
-                side.opened.journal.sync()?;
-                side.learned(&Learned {
-                    pull,
-                    observation,
-                    outcome,
-                })?;
+                side.brought(pull, *outcome)?;
                 Ok(halt)
             }
             Ending::Stopped => Ok(Some(halt.unwrap_or(Halt::Interrupted))),
-            Ending::Lost { why } => Err(RealError::Lost { why }),
+            // It runs again when the study goes on.
+            Ending::Lost { .. } if halt.is_some() => Ok(halt),
+            Ending::Lost { why } => {
+                match side.lost.note(&mut side.opened.journal, &pull, why)? {
+                    None => side.opened.progress.in_flight.push_front(pull),
+                    Some(outcome) => side.brought(pull, outcome)?,
+                }
+                Ok(None)
+            }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

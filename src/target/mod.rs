@@ -1,8 +1,8 @@
 //! What a pull runs. One pull in, one outcome out.
 //!
-//! The targets in here live in virtual time: a pull costs no time of ours, and its expected gain is known exactly, which
-//! is what a study needs to speak of regret. `synthetic` draws from the paper's distributions, `recorded` replays runs that
-//! somebody measured once.
+//! `command` runs a program under limits, `forest` fits the built-in forest; both take real time. `synthetic` and `recorded`
+//! live in virtual time: a pull costs no time of ours, and its expected gain is known exactly, which is what a study needs to
+//! speak of regret. The first draws from the paper's distributions, the second replays runs that somebody measured once:
 //!
 //! ```
 //! use captime::round::{ArmId, Limit};

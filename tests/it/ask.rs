@@ -289,3 +289,46 @@ fn a_changed_scenario_is_refused_with_what_changed() {
     let message = String::from_utf8_lossy(&refused.stderr);
     assert!(message.contains("seed: 3 -> 4"), "{message}");
 }
+
+#[test]
+fn listed_instances_come_by_number_and_name_whoever_chose_them() {
+    let names = ["easy.cnf", "middle one.cnf", "hard.cnf"];
+    let listed = format!("target: {{external: {{instances: {names:?}}}}}");
+    let listed = SCENARIO.replace("target: external", &listed);
+    // rcucb leaves the instance to chance; the policy of a scenario that names none may choose it.
+    for scenario in [listed.clone(), listed.replace("policy: rcucb\n", "")] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("asked.yaml"), &scenario).unwrap();
+        let journal = folder.path().join("journal");
+        let args = ["--journal", journal.to_str().unwrap()];
+        let mut asked = Asked::start(folder.path(), &args);
+        let pulls = asked.play(40);
+        asked.end();
+        let text = std::fs::read_to_string(journal.join("journal.jsonl")).unwrap();
+        let recorded: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .filter(|line: &Value| line.get("pull").is_some())
+            .collect();
+        assert_eq!(recorded.len(), pulls.len());
+        let mut met = [false; 3];
+        for (pull, recorded) in pulls.iter().zip(&recorded) {
+            let number = pull["instance"].as_u64().expect("a number");
+            assert!((1..=3).contains(&number), "{pull}");
+            assert_eq!(recorded["instance"], number, "as in the journal");
+            assert_eq!(pull["instance_name"], names[number as usize - 1]);
+            met[number as usize - 1] = true;
+        }
+        assert_eq!(met, [true; 3], "{scenario}");
+    }
+    // Where none are listed, none is said.
+    for scenario in [SCENARIO.into(), SCENARIO.replace("policy: rcucb\n", "")] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("asked.yaml"), scenario).unwrap();
+        let mut asked = Asked::start(folder.path(), &[]);
+        for pull in asked.play(10) {
+            assert!(pull.get("instance").is_none() && pull.get("instance_name").is_none());
+        }
+        asked.end();
+    }
+}

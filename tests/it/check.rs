@@ -30,7 +30,8 @@ budget: {wall: 100s}
 fn forest_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let columns: Vec<String> = (1..=80).map(|k| format!("x{k}")).collect();
-    let data = format!("id,{},y\n", columns.join(","));
+    let row = |id: u32| format!("{id}{},{}\n", ",1".repeat(80), id * id);
+    let data = format!("id,{},y\n{}{}", columns.join(","), row(1), row(2));
     std::fs::write(folder.path().join("data.csv"), data).unwrap();
     std::fs::write(folder.path().join("arms.yaml"), FOREST).unwrap();
     folder
@@ -45,6 +46,58 @@ fn a_forest_scenario_is_shown_with_its_672_arms() {
         .code(0);
     assert!(done.get_output().stderr.is_empty());
     insta::assert_snapshot!(text(&done.get_output().stdout));
+}
+
+#[test]
+fn bad_data_are_refused_with_file_and_place_and_large_ones_left_to_trials() {
+    let folder = forest_folder();
+    let path = folder.path().join("data.csv");
+    let good = std::fs::read_to_string(&path).unwrap();
+    let check = |code: i32, args: &[&str]| {
+        let done = captime(folder.path())
+            .args([&["check", "arms.yaml"], args].concat())
+            .assert()
+            .code(code);
+        text(&done.get_output().stderr)
+    };
+    for (data, expected) in [
+        (
+            format!("{good}3,1\n"),
+            "data.csv: line 4, column 3: 2 fields",
+        ),
+        (
+            good.replace(",4\n", ",1\n"),
+            "data.csv: line 1, column 82: target `y` is constant",
+        ),
+        (
+            good.replacen(",1,", ",inf,", 1),
+            "data.csv: line 2, column 2: `x1` is infinite",
+        ),
+        (
+            good.lines().next().unwrap().to_owned(),
+            "data.csv: line 1: too few rows below the header: 0",
+        ),
+    ] {
+        std::fs::write(&path, &data).unwrap();
+        for said in [check(2, &[]), check(2, &["--try", "1"])] {
+            assert!(said.starts_with(&format!("captime: {expected}")), "{said}");
+        }
+        let run = captime(folder.path())
+            .args(["run", "arms.yaml"])
+            .assert()
+            .code(2);
+        let said = text(&run.get_output().stderr);
+        assert!(said.contains(&format!("captime: {expected}")), "{said}");
+        assert!(!folder.path().join("runs").exists(), "nothing has begun");
+    }
+    // A ragged row at the end of more than 20 MB is not looked for.
+    let row = format!("{}\n", "1".repeat(80));
+    std::fs::write(&path, format!("{good}{}", row.repeat(300_000))).unwrap();
+    let said = check(0, &[]);
+    assert!(
+        said.contains("data.csv has 24 MB, of which only the header was read; `--try 1` reads"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -152,3 +152,47 @@ fn the_default_scenario_finds_a_better_arm_than_the_median() {
         "{best} against {median}\n{summary}"
     );
 }
+
+#[test]
+fn the_papers_forests_are_checked_and_replayed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/ames-forest");
+    let captime = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_captime"))
+            .args(args)
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        expect(&output, 0).0
+    };
+    for (scenario, arms) in [
+        ("ames-forest.yaml", 672),
+        ("replay.yaml", 672),
+        ("small.yaml", 24),
+    ] {
+        let picture = captime(&["check", scenario]);
+        assert!(
+            picture.contains(&format!("arms      {arms}")),
+            "{scenario}: {picture}"
+        );
+    }
+    let args = [
+        "--repetitions",
+        "1",
+        "--policy",
+        "rcucb",
+        "--format",
+        "json",
+    ];
+    let json = captime(&[&["study", "replay.yaml"], &args[..]].concat());
+    let study: Value = serde_json::from_str(&json).unwrap();
+    let entry = &study[0];
+    assert_eq!(
+        (&entry["arms"], &entry["limits"], &entry["rounds"]),
+        (&672.into(), &10.into(), &13440.into())
+    );
+    // The rewards are forests' on these data, and the price leaves most of them.
+    let reward = entry["reward"]["mean"].as_f64().unwrap() / 13440.0;
+    assert!((0.5..0.98).contains(&reward), "{reward}");
+    let censored = entry["censored"]["mean"].as_f64().unwrap();
+    assert!((0.0..0.5).contains(&censored), "{censored}");
+}

@@ -9,15 +9,13 @@
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use captime::limit::{Launch, Level, LimitError, Limits};
 use serde_json::Value;
 
-use crate::limit::stage::{Book, Stage, captime, groups, wall};
+use crate::limit::stage::{Book, captime, levels};
+use crate::limit::traces::leaving_nothing;
 
 fn exec(arguments: &[&str]) -> Output {
     Command::new(captime())
@@ -164,8 +162,10 @@ fn what_cannot_be_run_is_said_with_its_name_and_reason() {
         (plain.to_str().unwrap(), 126, "Permission denied"),
         (broken.to_str().unwrap(), 127, "No such file"),
     ] {
-        for level in ["auto", "subreaper"] {
-            let output = exec(&["--level", level, "--wall", "10s", "--", command]);
+        for level in levels() {
+            let mut exec = Command::new(captime());
+            exec.args(["exec", "--level", level, "--wall", "10s", "--", command]);
+            let output = leaving_nothing(&mut exec);
             let stderr = text(&output.stderr);
             assert_eq!(output.status.code(), Some(status), "{command}: {stderr}");
             assert!(
@@ -231,10 +231,13 @@ fn help_tells_purpose_examples_and_exit_codes() {
 
 #[test]
 fn signals_to_us_end_the_tree_and_are_reported() {
-    for (signal, status) in [("INT", 130), ("TERM", 143)] {
+    let asked = levels()
+        .into_iter()
+        .flat_map(|level| [(level, "INT", 130), (level, "TERM", 143)]);
+    for (level, signal, status) in asked {
         let book = Book::open();
         let mut child = Command::new(captime())
-            .args(["exec", "--report", "-", "--"])
+            .args(["exec", "--level", level, "--report", "-", "--"])
             .args(book.command(&["deaf-daemon"]))
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
@@ -251,315 +254,64 @@ fn signals_to_us_end_the_tree_and_are_reported() {
         assert!(books.end - books.start < Duration::from_secs(5));
         let seen: Value = serde_json::from_reader(child.stderr.unwrap()).unwrap();
         assert_eq!(seen["cause"], "cancelled");
+        assert_eq!(seen["level"], level);
     }
 }
 
 #[test]
 fn the_end_of_stdin_can_stop_a_run() {
-    let book = Book::open();
-    let mut child = Command::new(captime())
-        .args(["exec", "--stop-on-stdin-eof", "--wall", "15s", "--"])
-        .args(book.command(&["daemon"]))
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(b"still here\n").unwrap();
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(child.try_wait().unwrap().is_none());
-    drop(stdin);
-    assert_eq!(child.wait().unwrap().code(), Some(143));
-    let books = book.close();
-    assert!(books.end - books.start < Duration::from_secs(5));
+    for level in levels() {
+        let book = Book::open();
+        let mut child = Command::new(captime())
+            .args(["exec", "--level", level, "--stop-on-stdin-eof"])
+            .args(["--wall", "15s", "--report", "-", "--"])
+            .args(book.command(&["daemon"]))
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(b"still here\n").unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(child.try_wait().unwrap().is_none());
+        drop(stdin);
+        assert_eq!(child.wait().unwrap().code(), Some(143));
+        let books = book.close();
+        assert!(books.end - books.start < Duration::from_secs(5));
+        let seen: Value = serde_json::from_reader(child.stderr.unwrap()).unwrap();
+        assert_eq!(seen["cause"], "cancelled");
+        assert_eq!(seen["level"], level);
+    }
 }
 
 #[test]
 fn a_memory_limit_below_what_exec_needs_is_a_clear_end() {
-    // From a limit that even a descriptor exceeds to one that some programs could start under.
-    for limit in ["1B", "4KiB", "64KiB", "128KiB", "256KiB"] {
-        let output = exec(&["--memory", limit, "--report", "-", "--", "sleep", "0.1"]);
-        let stderr = text(&output.stderr);
-        let seen: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
-        match output.status.code() {
-            // What a start takes differs from kernel to kernel.
-            Some(0) if limit.len() == "128KiB".len() => assert_eq!(seen["cause"], "none"),
-            Some(124) => assert_eq!(seen["cause"], "memory", "{limit}: {stderr}"),
-            Some(125) => assert!(stderr.contains("memory limit"), "{limit}: {stderr}"),
-            other => panic!("{limit}: {other:?} {stderr}"),
+    for level in levels() {
+        // From a limit that even a descriptor exceeds to one that some programs could start under.
+        for limit in ["1B", "4KiB", "64KiB", "128KiB", "256KiB"] {
+            memory_is_too_small(level, limit);
         }
     }
 }
 
-#[test]
-fn ten_megabytes_of_arguments_are_refused_by_name() {
-    for level in [Level::Cgroup2, Level::Subreaper] {
-        let Some(mut stage) = Stage::at(level) else {
-            continue;
-        };
-        let mut command = vec!["true".to_owned()];
-        command.extend((0..100).map(|_| "x".repeat(100_000)));
-        let error = stage
-            .launch(&Launch::new(command), &wall(15_000))
-            .unwrap_err();
-        assert!(
-            matches!(&error, LimitError::Exec { errno, .. } if errno.0 == libc::E2BIG),
-            "{error}"
-        );
-        assert!(error.to_string().contains("`true`"), "{error}");
-        // The slot goes on.
-        let report = stage.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
-        assert_eq!(report.exit_code, Some(0));
-    }
-}
-
-#[test]
-fn nul_in_an_argument_is_refused() {
-    let mut stage = Stage::at(Level::Subreaper).unwrap();
-    let error = stage.launch(&Launch::new(["true", "a\0b"]), &Limits::default());
-    assert!(matches!(error, Err(LimitError::Nul { .. })), "{error:?}");
-    let error = stage.launch(&Launch::default(), &Limits::default());
-    assert_eq!(error, Err(LimitError::NoCommand));
-}
-
-#[test]
-fn exhausted_descriptors_are_a_clear_error() {
-    for level in ["auto", "subreaper"] {
-        let mut outcomes = Vec::new();
-        for limit in 3..28 {
-            let script = format!(
-                "ulimit -n {limit}; exec \"$0\" exec --level {level} --output-limit 1KiB --wall 10s -- true"
-            );
-            let output = Command::new("sh")
-                .args(["-c", &script])
-                .arg(captime())
-                .stdin(Stdio::null())
-                .output()
-                .unwrap();
-            let stderr = text(&output.stderr);
-            assert!(!stderr.contains("panicked"), "{limit}: {stderr}");
-            match output.status.code() {
-                Some(0) => {}
-                Some(125) => assert!(stderr.contains("Too many open files"), "{limit}: {stderr}"),
-                // The dynamic linker itself could not open our libraries.
-                Some(127) => assert!(stderr.contains("shared libraries"), "{limit}: {stderr}"),
-                other => panic!("{limit}: {other:?} {stderr}"),
-            }
-            outcomes.push(output.status.code());
-        }
-        assert!(
-            outcomes.contains(&Some(125)) && outcomes.contains(&Some(0)),
-            "{outcomes:?}"
-        );
-    }
-}
-
-/// A user without any rights, to whom nothing belongs.
-const NOBODY: u32 = 54_321;
-
-/// `captime` as an unprivileged user; `None` unless we are root.
-fn unprivileged(uid: u32) -> Option<Command> {
-    if !rustix::process::getuid().is_root() {
-        eprintln!("skipped: needs root to become somebody else");
-        return None;
-    }
+fn memory_is_too_small(level: &str, limit: &str) {
     let mut command = Command::new(captime());
     command
-        .uid(uid)
-        .gid(uid)
-        .stdin(Stdio::null())
-        .current_dir("/");
-    Some(command)
-}
-
-/// True if the user may execute captime where it was built.
-fn can_execute(uid: u32) -> bool {
-    let able = unprivileged(uid).is_some_and(|mut command| {
-        command
-            .arg("--version")
-            .output()
-            .is_ok_and(|output| output.status.success())
-    });
-    if !able {
-        eprintln!("skipped: the build folder is closed to other users");
-    }
-    able
-}
-
-#[test]
-fn without_any_rights_the_level_is_subreaper_and_says_so() {
-    if !can_execute(NOBODY) {
-        return;
-    }
-    let mut command = unprivileged(NOBODY).unwrap();
-    let output = command
-        .args([
-            "exec", "--wall", "0.1s", "--report", "-", "--", "sleep", "20",
-        ])
-        .output()
-        .unwrap();
-    let seen: Value = serde_json::from_slice(&output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(124));
-    assert_eq!(seen["level"], "subreaper");
-    assert_eq!(
-        (&seen["cpu_exact"], &seen["memory_exact"]),
-        (&false.into(), &false.into())
-    );
-    let mut command = unprivileged(NOBODY).unwrap();
-    let output = command
-        .args(["exec", "--level", "cgroup2", "--", "true"])
-        .output()
-        .unwrap();
+        .args(["exec", "--level", level, "--memory", limit])
+        .args(["--report", "-", "--", "sleep", "1"]);
+    let output = leaving_nothing(&mut command);
     let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(125));
-    assert!(
-        stderr.contains("level `cgroup2` is not available"),
-        "{stderr}"
-    );
-    assert!(stderr.contains("captime check"), "{stderr}");
-    let output = unprivileged(NOBODY).unwrap().arg("check").output().unwrap();
-    let said = text(&output.stdout);
-    assert!(said.contains("level   subreaper"), "{said}");
-    assert!(said.contains("systemd-run --user --scope"), "{said}");
-}
-
-#[test]
-fn a_delegated_subtree_is_enough_for_exact_limits() {
-    let uid = NOBODY + 1;
-    let hybrid = Path::new("/sys/fs/cgroup/unified");
-    if !can_execute(uid) || !hybrid.join("cgroup.procs").exists() || groups_are_closed() {
-        eprintln!("skipped: needs root and a hybrid cgroup machine");
-        return;
-    }
-    let unified = hybrid.join(format!("delegated-{}", std::process::id()));
-    let memory = Path::new("/sys/fs/cgroup/memory").join(unified.file_name().unwrap());
-    for (folder, files) in [
-        (
-            &unified,
-            &["cgroup.procs", "cgroup.subtree_control", "cgroup.threads"][..],
-        ),
-        (&memory, &["cgroup.procs", "tasks"][..]),
-    ] {
-        std::fs::create_dir(folder).unwrap();
-        std::os::unix::fs::chown(folder, Some(uid), Some(uid)).unwrap();
-        for file in files {
-            std::os::unix::fs::chown(folder.join(file), Some(uid), Some(uid)).unwrap();
-        }
-    }
-    let script = format!(
-        "echo $$ > {0}/cgroup.procs; echo $$ > {1}/cgroup.procs; \
-         exec setpriv --reuid {uid} --regid {uid} --clear-groups \"$0\" exec --memory 50MiB --report - -- \
-         sh -c 'x=x; while :; do x=$x$x; done'",
-        unified.display(),
-        memory.display()
-    );
-    let output = Command::new("sh")
-        .args(["-c", &script])
-        .arg(captime())
-        .output()
-        .unwrap();
-    let stderr = text(&output.stderr);
-    let left = [&unified, &memory].map(std::fs::remove_dir);
     let seen: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
-    assert_eq!(output.status.code(), Some(124), "{stderr}");
-    assert_eq!(
-        (&seen["level"], &seen["cause"]),
-        (&"cgroup2".into(), &"memory".into())
-    );
-    assert_eq!(
-        (&seen["cpu_exact"], &seen["memory_exact"]),
-        (&true.into(), &true.into())
-    );
-    assert!(
-        left.iter().all(Result::is_ok),
-        "groups were left behind: {left:?}"
-    );
-}
-
-/// True where even root cannot make groups.
-fn groups_are_closed() -> bool {
-    Stage::at(Level::Cgroup2).is_none()
-}
-
-#[test]
-fn without_a_cgroup_filesystem_limits_still_hold() {
-    if !rustix::process::getuid().is_root() {
-        eprintln!("skipped: needs root to hide the cgroup filesystem");
-        return;
-    }
-    let script = "umount -R -l /sys/fs/cgroup || exit 77; \"$0\" check; \
-                  exec \"$0\" exec --wall 0.1s --report - -- sleep 20";
-    let output = Command::new("unshare")
-        .args(["-m", "sh", "-c", script])
-        .arg(captime())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    if output.status.code() == Some(77) || text(&output.stderr).contains("unshare failed") {
-        eprintln!("skipped: no private mounts here");
-        return;
-    }
-    let seen: Value = serde_json::from_slice(&output.stderr).unwrap();
-    assert_eq!(
-        (&seen["level"], &seen["cause"]),
-        (&"subreaper".into(), &"wall".into())
-    );
-    let said = text(&output.stdout);
-    assert!(said.contains("no cgroup2 filesystem is mounted"), "{said}");
-}
-
-#[test]
-fn a_reached_process_limit_is_a_clear_error() {
-    // A user of its own, since the kernel counts the processes of a user, not of a program.
-    let uid = NOBODY + 2;
-    if !can_execute(uid) {
-        return;
-    }
-    let mut outcomes = Vec::new();
-    for limit in 1..4 {
-        let id = uid.to_string();
-        let output = Command::new("setpriv")
-            .args(["--reuid", &id, "--regid", &id, "--clear-groups"])
-            .args(["prlimit", &format!("--nproc={limit}")])
-            .arg(captime())
-            .args(["exec", "--wall", "10s", "--", "true"])
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let stderr = text(&output.stderr);
-        assert!(!stderr.contains("panicked"), "{stderr}");
-        match output.status.code() {
-            Some(0) => {}
-            Some(125) => assert!(
-                stderr.contains("Resource temporarily unavailable"),
-                "{stderr}"
-            ),
-            other => panic!("{limit}: {other:?} {stderr}"),
+    match output.status.code() {
+        // What a start takes differs from kernel to kernel.
+        Some(0) if level == "cgroup2" && limit.len() == "128KiB".len() => {
+            assert_eq!(seen["cause"], "none");
         }
-        outcomes.push(output.status.code());
+        Some(124) => {
+            assert_eq!(seen["cause"], "memory", "{limit}: {stderr}");
+            assert_eq!(seen["level"], level);
+        }
+        Some(125) => assert!(stderr.contains("memory limit"), "{limit}: {stderr}"),
+        other => panic!("{level}, {limit}: {other:?} {stderr}"),
     }
-    assert!(
-        outcomes.contains(&Some(125)) && outcomes.contains(&Some(0)),
-        "{outcomes:?}"
-    );
-}
-
-#[test]
-fn nothing_is_left_behind_by_a_run_that_failed() {
-    let mine = |pid: u32| {
-        let name = format!("captime-{pid}-");
-        groups()
-            .iter()
-            .filter(|path| path.to_string_lossy().contains(&name))
-            .count()
-    };
-    let child = Command::new(captime())
-        .args(["exec", "--memory", "1B", "--", "no-such-program"])
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let pid = child.id();
-    let output = child.wait_with_output().unwrap();
-    assert!(matches!(output.status.code(), Some(125 | 127)));
-    assert_eq!(mine(pid) + mine(pid + 1), 0);
 }

@@ -33,6 +33,45 @@ fn every_kind_passes_its_own_check_without_a_warning_of_substance() {
     }
 }
 
+/// As a newcomer would run it, but for a few rounds only.
+#[test]
+fn every_kind_runs_as_it_is() {
+    for (kind, budget, rounds) in [
+        ("forest", "budget: {wall: 30s}", 36),
+        ("solver", "budget: {wall: 30s}", 12),
+        ("script", "budget: {rounds: 300, wall: 60s}", 12),
+    ] {
+        if kind == "solver"
+            && let Err(error) = std::process::Command::new("minisat").arg("--help").output()
+        {
+            assert!(
+                std::env::var_os("CAPTIME_REQUIRE_PROGRAMS").is_none(),
+                "minisat: {error}"
+            );
+            crate::scene::skipped(&format!("minisat: {error}"));
+            continue;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        captime(folder.path()).args(["init", kind]).assert().code(0);
+        let file = folder.path().join(format!("{kind}.yaml"));
+        let text = std::fs::read_to_string(&file).unwrap();
+        let few = text.replace(budget, &format!("budget: {{rounds: {rounds}}}"));
+        assert_ne!(few, text, "{kind}");
+        std::fs::write(&file, few).unwrap();
+        captime(folder.path())
+            .args(["run", &format!("{kind}.yaml")])
+            .assert()
+            .code(0);
+        let (_, outcomes) = crate::scene::story(&folder.path().join("runs").join(kind));
+        assert_eq!(outcomes.len(), rounds, "{kind}");
+        let failed = outcomes.iter().find(|outcome| outcome.failed.is_some());
+        assert!(failed.is_none(), "{kind}: {failed:?}");
+        // The policy begins with short limits, at which a solver brings little; nothing at all would be exit code 3.
+        let rewarded = outcomes.iter().filter(|outcome| outcome.reward.is_some());
+        assert!(rewarded.count() > 0, "{kind}");
+    }
+}
+
 #[test]
 fn nothing_is_overwritten_and_nothing_is_half_written() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,8 @@
 //! `captime report` and the page it makes.
 
 pub mod browser;
+mod content;
+mod marks;
 mod names;
 pub mod simulated;
 
@@ -44,7 +46,7 @@ fn data(folder: &Path) -> Value {
 }
 
 /// Where pictures are left to be looked at.
-fn pictures() -> PathBuf {
+pub fn pictures() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
     fs::create_dir_all(&folder).unwrap();
     folder
@@ -56,9 +58,11 @@ min_node_size: [3, 5, 7, 9], sample_fraction: [0.55, 0.632, 0.75, 0.8]}";
 
 /// The runs that are easily forgotten.
 fn unusual() -> Vec<Simulated> {
+    // By the policy that most runs have.
     let plain = |name, rounds| Simulated {
         name,
         rounds,
+        policy: "similar-ts",
         ..Simulated::default()
     };
     vec![
@@ -76,6 +80,12 @@ fn unusual() -> Vec<Simulated> {
         Simulated {
             arms: "grid: {decay: [0.9]}".into(),
             ..plain("one-arm", 30)
+        },
+        Simulated {
+            arms: "list: [minisat, glucose, cadical]".into(),
+            limits: "{of: wall, max: 5s, grid: 3}",
+            slots: 1,
+            ..plain("only-names", 40)
         },
         Simulated {
             is_ended: false,
@@ -226,7 +236,26 @@ fn pages_of_unusual_runs_open_in_silence() {
     let Some(mut browser) = browser() else { return };
     let root = tempfile::tempdir().unwrap();
     for run in unusual() {
-        look(&mut browser, &root, &run);
+        let path = report(&run.write(root.path()));
+        for (width, scheme) in [(1280, "light"), (390, "dark")] {
+            browser.resize(width, 900);
+            browser.prefer(scheme);
+            browser.open_file(&path);
+            browser.draw_all();
+            browser.assert_quiet();
+            let sticking = browser.evaluate("document.documentElement.scrollWidth - innerWidth");
+            assert!(
+                sticking.as_f64().unwrap() <= 0.0,
+                "{}: {sticking}",
+                run.name
+            );
+            let text = browser.evaluate("document.body.innerText");
+            let text = text.as_str().unwrap();
+            for wrong in ["cannot be drawn", "NaN", "undefined", "null", "Infinity"] {
+                assert!(!text.contains(wrong), "{}: {wrong}", run.name);
+            }
+            browser.screenshot(&pictures().join(format!("{}-{width}-{scheme}.png", run.name)));
+        }
     }
 }
 
@@ -244,7 +273,10 @@ fn the_page_reads_as_it_always_did() {
     let text = browser.evaluate(
         "document.querySelectorAll('.plot, .grid .body').forEach((part) => part.remove()); document.body.innerText",
     );
-    insta::with_settings!({filters => vec![(r"captime \d+\.\d+\.\d+", "captime VERSION")]}, {
+    insta::with_settings!({filters => vec![
+        (r"captime \d+\.\d+\.\d+", "captime VERSION"),
+        (r"/\S*/runs/made-up", "/FOLDER/runs/made-up"),
+    ]}, {
         insta::assert_snapshot!("page_text", text.as_str().unwrap());
     });
 }
@@ -319,7 +351,7 @@ fn a_page_of_13440_rounds_is_small_and_can_be_used() {
     browser.wait_for("document.querySelector('dialog#arm .rounds .body .row')");
     browser.wait_for("document.querySelectorAll('dialog#arm figure.chart.drawn').length === 2");
     browser.evaluate("document.querySelector('dialog#arm a.explain').click()");
-    browser.wait_for("document.body.innerText.includes('captime explain large ')");
+    browser.wait_for("document.body.innerText.includes('/runs/large ')");
     browser.assert_quiet();
 }
 

@@ -1,5 +1,6 @@
 //! What is read from a pull, and what a pull is told: the output up to its last byte, seeds and instances.
 
+use std::fmt::Write;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -221,7 +222,7 @@ slots: 1
     let mut rows = String::from("\"id, old\",id,size,price\n");
     for row in 0..60 {
         let size = ["\"s, small\"", "m", "\"l \"\"large\"\"\""][row % 3];
-        rows += &format!("{row},{row},{size},{}\n", row % 3);
+        writeln!(rows, "{row},{row},{size},{}", row % 3).unwrap();
     }
     scene.write("rooms.csv", &rows);
     let (summary, _) = scene.run(0, &["--quiet"]);

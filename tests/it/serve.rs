@@ -20,9 +20,14 @@ struct Server {
 
 impl Server {
     fn start(folder: &Path) -> Self {
+        Self::start_with(folder, &[])
+    }
+
+    fn start_with(folder: &Path, args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_captime"))
             .arg("serve")
             .arg(folder)
+            .args(args)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -182,6 +187,77 @@ fn several_runs_have_an_index() {
     };
     new.write(root.path());
     assert!(server.get("/").contains("run/new/"));
+}
+
+#[test]
+fn the_port_is_the_one_given_and_open_to_this_machine_only() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = Simulated::default().write(root.path());
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let server = Server::start_with(&folder, &["--port", &port.to_string()]);
+    assert_eq!(server.port, port);
+    assert!(server.get("/").starts_with("HTTP/1.1 200"));
+    // All that listens on this port, as the kernel has it: 127.0.0.1, and nothing that others reach.
+    let mut listening = vec![];
+    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        let text = fs::read_to_string(table).unwrap_or_default();
+        for line in text.lines().skip(1) {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let (address, of_port) = fields[1].rsplit_once(':').unwrap();
+            if fields[3] == "0A" && u16::from_str_radix(of_port, 16) == Ok(port) {
+                listening.push(address.to_owned());
+            }
+        }
+    }
+    let loopback = u32::from_ne_bytes([127, 0, 0, 1]);
+    assert_eq!(listening, [format!("{loopback:08X}")]);
+    // Who else wants it is told what to do.
+    let second = Command::new(env!("CARGO_BIN_EXE_captime"))
+        .arg("serve")
+        .arg(&folder)
+        .args(["--port", &port.to_string()])
+        .output()
+        .unwrap();
+    assert_eq!(second.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(message.contains("give another `--port`"), "{message}");
+}
+
+#[test]
+fn the_index_leads_to_the_live_pages() {
+    let Some(mut browser) = browser() else { return };
+    let root = tempfile::tempdir().unwrap();
+    Simulated::default().write(root.path());
+    let other = Simulated {
+        name: "other",
+        rounds: 20,
+        is_ended: false,
+        policy: "similar-ts",
+        ..Simulated::default()
+    };
+    other.write(root.path());
+    let server = Server::start(&root.path().join("runs"));
+    for width in [1200, 390] {
+        browser.resize(width, 800);
+        browser.go(&server.url());
+        browser.wait_for("document.querySelectorAll('#runs tbody tr').length === 2");
+        let sticking = browser.evaluate("document.documentElement.scrollWidth - innerWidth");
+        assert!(sticking.as_f64().unwrap() <= 0.0, "{width}: {sticking}");
+        let rows = browser.evaluate("document.querySelector('#runs tbody').innerText");
+        let rows = rows.as_str().unwrap();
+        assert!(rows.contains("600") && rows.contains("20"), "{rows}");
+        assert!(
+            rows.contains("finished") && rows.contains("not finished"),
+            "{rows}"
+        );
+        browser.screenshot(&super::report::pictures().join(format!("index-{width}.png")));
+        browser.evaluate("[...document.querySelectorAll('#runs a')].find((link) => link.textContent === 'other').click()");
+        browser.wait_for("document.documentElement?.dataset.ready === 'true'");
+        browser.wait_for("document.querySelector('#numbers b')?.textContent === '20'");
+    }
+    assert_eq!(browser.complaints, Vec::<String>::new());
 }
 
 #[test]

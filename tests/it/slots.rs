@@ -157,7 +157,7 @@ slots: 1
     until("a pull", || scene.path().join("first").exists());
     let found = supervisors(child.id());
     assert_eq!(found.len(), 1, "one slot");
-    kill(Pid::from_raw(found[0] as i32), Signal::SIGKILL).unwrap();
+    kill(Pid::from_raw(found[0].cast_signed()), Signal::SIGKILL).unwrap();
     let (summary, log) = expect(&child.wait_with_output().unwrap(), 0);
     assert!(
         summary.contains("1 pull lost its launcher and was run again"),

@@ -1,5 +1,6 @@
 //! `captime study`.
 
+mod budget;
 mod real;
 mod scenarios;
 
@@ -424,6 +425,32 @@ fn joint_ts_has_a_fraction_of_printed_rcucbs_regret() {
         assert!(
             3.0 * pair[0] < pair[1],
             "joint-ts {}, rcucb {}",
+            pair[0],
+            pair[1]
+        );
+    }
+}
+
+/// Arms of the paper's problems have no parameters, so whoever looks for similar ones may lose by it, but not much.
+#[test]
+fn similar_ts_has_no_more_than_twice_flat_joint_tss_regret() {
+    let args = [
+        "paper",
+        "--problem",
+        "poscorr,negcorr,indep,large20",
+        "--policy",
+        "similar-ts",
+        "--policy",
+        "joint-ts",
+        "--repetitions",
+        "4",
+        "--rounds",
+        "5000",
+    ];
+    for pair in means(&args, "regret").chunks(2) {
+        assert!(
+            pair[0] < 2.0 * pair[1],
+            "similar-ts {}, joint-ts {}",
             pair[0],
             pair[1]
         );

@@ -132,7 +132,7 @@ impl<'s> Desk<'s> {
             pull,
             explanation
                 .filter(|_| pull.by.is_none())
-                .unwrap_or(CALIBRATING),
+                .unwrap_or(Explanation::NOTHING),
         ));
         let mut answer = json!({
             "id": pull.round,
@@ -140,13 +140,11 @@ impl<'s> Desk<'s> {
             "configuration": self.scenario.space.configuration(pull.arm),
             "limit": pull.limit,
         });
-        let instances = self.scenario.target.instances();
-        let instance = pull
-            .pull()
-            .instance
-            .and_then(|index| instances.get(index as usize));
-        if let Some(instance) = instance {
-            answer["instance"] = json!(instance);
+        // Counted from 1, as in the journal; where the scenario lists none, nothing is said.
+        if let (Some(number), Some(index)) = (pull.instance, pull.pull().instance) {
+            answer["instance"] = json!(number);
+            let names = self.scenario.target.instances();
+            answer["instance_name"] = json!(names.get(index as usize));
         }
         Ok(json!({"pull": answer}))
     }
@@ -285,6 +283,7 @@ impl<'s> Desk<'s> {
             "why": why,
             "chosen": explanation.chosen.map(|candidate| self.candidate(candidate)),
             "runner_up": explanation.runner_up.map(|candidate| self.candidate(candidate)),
+            "turn": explanation.turn,
         }})
     }
 
@@ -294,9 +293,11 @@ impl<'s> Desk<'s> {
             arm: crate::round::ArmId,
             limit: Limit,
             configuration: crate::space::Configuration,
+            compared_at: Limit,
             index: f64,
             mean: f64,
             width: f64,
+            interval: (f64, f64),
             refinement: f64,
             count: u64,
             arm_count: u64,
@@ -307,9 +308,11 @@ impl<'s> Desk<'s> {
             arm: candidate.pull.arm,
             limit: candidate.pull.limit,
             configuration: self.scenario.space.configuration(candidate.pull.arm),
+            compared_at: candidate.compared_at,
             index: candidate.index,
             mean: candidate.mean,
             width: candidate.width,
+            interval: candidate.interval,
             refinement: candidate.refinement,
             count: candidate.count,
             arm_count: candidate.arm_count,
@@ -318,12 +321,6 @@ impl<'s> Desk<'s> {
         })
     }
 }
-
-const CALIBRATING: Explanation = Explanation {
-    why: Why::Nothing,
-    chosen: None,
-    runner_up: None,
-};
 
 const TELL: &str = r#"write {"tell":{"id":1,"reward":1.0,"consumption":3.2}}, {"tell":{"id":1,"censored":12.5}} or {"tell":{"id":1,"failed":true}}"#;
 const REQUESTS: [&str; 4] = ["ask", "tell", "best", "explain"];

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::super::Failure;
+use super::super::forest::bad_data;
 use crate::learner::Dataset;
 use crate::limit;
 use crate::scenario::{self, Isolation, Scenario};
@@ -55,8 +56,9 @@ impl Stage {
                     )
                 }
                 Isolation::Thread => {
-                    let data = read_data(forest)
-                        .map_err(|error| Failure::usage(&error).hint(error.hint()))?;
+                    let data = read_data(forest).map_err(|error| {
+                        bad_data(scenario.path_as_written(&forest.data), &error)
+                    })?;
                     Self::Forest(Box::new(data), forest.clone())
                 }
             },

@@ -103,6 +103,5 @@ fn cannot(error: &RealError) -> Failure {
         RealError::Hopeless { .. } => Failure::usage(error).hint(Some(
             "`captime check SCENARIO --try 3` shows what becomes of a pull",
         )),
-        RealError::Lost { .. } => Failure::ours(error),
     }
 }

@@ -1,5 +1,8 @@
 //! One predictor: its values, and for every row the rank of its value.
 
+/// Rows between two looks at whether to go on.
+pub(super) const STRETCH: usize = 4096;
+
 /// The rank of each row's value among the column's different values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Codes {
@@ -17,6 +20,33 @@ impl Codes {
         } else {
             Self::Long(codes)
         }
+    }
+
+    /// The same codes with `ranks[code]` in place of `code`; `mind` may end it.
+    pub(crate) fn replaced<E>(
+        &self,
+        ranks: &[u32],
+        mind: &mut impl FnMut(usize) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        // There are as many ranks as codes, so they are as wide.
+        Ok(match self {
+            Self::Short(codes) => {
+                let mut all = Vec::with_capacity(codes.len());
+                for stretch in codes.chunks(STRETCH) {
+                    mind(stretch.len())?;
+                    all.extend(stretch.iter().map(|&code| ranks[usize::from(code)] as u16));
+                }
+                Self::Short(all)
+            }
+            Self::Long(codes) => {
+                let mut all = Vec::with_capacity(codes.len());
+                for stretch in codes.chunks(STRETCH) {
+                    mind(stretch.len())?;
+                    all.extend(stretch.iter().map(|&code| ranks[code as usize]));
+                }
+                Self::Long(all)
+            }
+        })
     }
 
     /// The code of one row.
@@ -39,6 +69,8 @@ pub struct Column {
     pub(super) has_missing: bool,
     /// The levels of a factor, in their order; a missing cell has a level of its own.
     pub(super) levels: Option<Vec<String>>,
+    /// Whether the order of the levels was given by name, so that no other may replace it.
+    pub(super) has_given_order: bool,
 }
 
 impl Column {
@@ -72,6 +104,7 @@ impl Column {
             values,
             has_missing,
             levels: None,
+            has_given_order: false,
         }
     }
 
@@ -83,6 +116,7 @@ impl Column {
             values: (0..levels.len()).map(|level| level as f64).collect(),
             has_missing: false,
             levels: Some(levels),
+            has_given_order: false,
         }
     }
 

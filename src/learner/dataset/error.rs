@@ -37,6 +37,11 @@ impl fmt::Display for At {
     }
 }
 
+/// A place in front of a message, where there is one: a table made by code has none.
+fn before(at: Option<&At>) -> String {
+    at.map(|at| format!("{at}: ")).unwrap_or_default()
+}
+
 /// Why a table cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatasetError {
@@ -75,8 +80,10 @@ pub enum DatasetError {
         first: u64,
     },
     /// The column to predict, to drop or to order is not in the header.
-    #[error("there is no column `{name}` to {purpose}")]
+    #[error("{at}: there is no column `{name}` to {purpose}")]
     NoSuchColumn {
+        /// Where the header is.
+        at: At,
         /// The name asked for.
         name: String,
         /// What it was wanted for: `predict`, `drop` or `order the levels of`.
@@ -85,8 +92,10 @@ pub enum DatasetError {
         nearest: Option<String>,
     },
     /// The target has only one value.
-    #[error("target `{name}` is constant: there is nothing to predict")]
+    #[error("{}target `{name}` is constant: there is nothing to predict", before(at.as_ref()))]
     ConstantTarget {
+        /// Where its header is.
+        at: Option<At>,
         /// The target.
         name: String,
     },
@@ -130,9 +139,21 @@ pub enum DatasetError {
         /// The closest level in the order.
         nearest: Option<String>,
     },
+    /// An order of levels for a column that has no levels to order.
+    #[error("{at}: an order of levels is given for `{column}`, which is {what}")]
+    NotAFactor {
+        /// Where its header is.
+        at: At,
+        /// The column.
+        column: String,
+        /// What it is instead: `a column of numbers` or `the target`.
+        what: &'static str,
+    },
     /// Nothing to learn from.
-    #[error("{rows} rows are too few: a forest needs at least 2")]
+    #[error("{}too few rows below the header: {rows}, and a forest needs at least 2", before(at.as_ref()))]
     TooFewRows {
+        /// Where the header is.
+        at: Option<At>,
         /// How many there are.
         rows: usize,
     },
@@ -206,6 +227,9 @@ impl DatasetError {
                 ..
             } => format!("did you mean `{nearest}`? the order must name every level"),
             Self::UnknownLevel { .. } => "add the level to the order given for the column".into(),
+            Self::NotAFactor { column, .. } => format!(
+                "remove `{column}` from the orders: numbers are ordered by value, and the target has no order"
+            ),
             Self::NoPredictors => "drop fewer columns".into(),
             Self::TooManyClasses { .. } => {
                 "is it an id? predict another column, or ask for regression (task: regression)"

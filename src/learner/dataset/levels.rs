@@ -1,8 +1,12 @@
 //! The order of the levels of a factor, by which it is split.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::column::STRETCH;
 use super::{Column, Dataset};
 
 /// How the levels of text columns are ordered where no order is given for them.
@@ -16,16 +20,28 @@ pub enum LevelOrder {
     ByResponse,
 }
 
-/// Ranks of the levels of one factor by mean response: `ranks[code]` replaces `code`.
+/// Ranks of the levels of one factor by mean response: `ranks[code]` replaces `code`. None for numbers, and for a factor
+/// whose order was given by name.
 ///
-/// A level that no training row has stands where the mean of all training rows would.
-pub(crate) fn ranks_by_response(column: &Column, y: &[f64], rows: &[u32]) -> Option<Vec<u32>> {
-    let levels = column.levels()?.len();
-    let mut sums = vec![(0.0, 0_u32); levels];
-    for &row in rows {
-        let (sum, count) = &mut sums[column.codes().get(row as usize) as usize];
-        *sum += y[row as usize];
-        *count += 1;
+/// A level that no training row has stands where the mean of all training rows would. `mind` is told of the steps ahead
+/// and may end it.
+pub(crate) fn ranks_by_response<E>(
+    column: &Column,
+    y: &[f64],
+    rows: &[u32],
+    mind: &mut impl FnMut(usize) -> Result<(), E>,
+) -> Result<Option<Vec<u32>>, E> {
+    let Some(levels) = column.levels().filter(|_| !column.has_given_order) else {
+        return Ok(None);
+    };
+    let mut sums = vec![(0.0, 0_u32); levels.len()];
+    for stretch in rows.chunks(STRETCH) {
+        mind(stretch.len())?;
+        for &row in stretch {
+            let (sum, count) = &mut sums[column.codes().get(row as usize) as usize];
+            *sum += y[row as usize];
+            *count += 1;
+        }
     }
     let all = sums.iter().map(|(sum, _)| sum).sum::<f64>() / rows.len().max(1) as f64;
     let mean = |&(sum, count): &(f64, u32)| {
@@ -35,13 +51,31 @@ pub(crate) fn ranks_by_response(column: &Column, y: &[f64], rows: &[u32]) -> Opt
             sum / f64::from(count)
         }
     };
-    let mut order: Vec<usize> = (0..levels).collect();
-    order.sort_by(|&a, &b| mean(&sums[a]).total_cmp(&mean(&sums[b])).then(a.cmp(&b)));
-    let mut ranks = vec![0; levels];
-    for (rank, level) in order.into_iter().enumerate() {
-        ranks[level] = rank as u32;
+    // A heap, since an id read as a factor has as many levels as rows, and a sort cannot be ended in the middle.
+    mind(levels.len())?;
+    let by_mean = sums.iter().zip(0_u32..);
+    let mut order: BinaryHeap<_> = by_mean
+        .map(|(sum, level)| Reverse((ordered(mean(sum)), level)))
+        .collect();
+    let mut ranks = vec![0; levels.len()];
+    let mut rank = 0;
+    while let Some(Reverse((_, level))) = order.pop() {
+        if rank % SORT_STRETCH == 0 {
+            mind(STRETCH)?;
+        }
+        ranks[level as usize] = rank;
+        rank += 1;
     }
-    Some(ranks)
+    Ok(Some(ranks))
+}
+
+/// Levels put in order between two looks at whether to go on: each goes down a heap.
+const SORT_STRETCH: u32 = 256;
+
+/// A whole number that is ordered as `f64::total_cmp` orders numbers.
+fn ordered(number: f64) -> i64 {
+    let bits = number.to_bits().cast_signed();
+    bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed()
 }
 
 impl Dataset {
@@ -50,5 +84,19 @@ impl Dataset {
     pub fn with_level_order(mut self, order: LevelOrder) -> Self {
         self.order = order;
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn whole_numbers_stand_for_numbers_in_their_total_order(a: f64, b: f64) {
+            prop_assert_eq!(ordered(a).cmp(&ordered(b)), a.total_cmp(&b));
+        }
     }
 }

@@ -18,7 +18,7 @@ pub struct ReadOptions {
     pub predict: String,
     /// Columns to leave out, such as ids.
     pub drop: Vec<String>,
-    /// The order of the levels of factors, by column; every level must be named.
+    /// The order of the levels of factors, by column; every level must be named. It stays whatever `order` is.
     pub levels: BTreeMap<String, Vec<String>>,
     /// The order of all other factors.
     pub order: LevelOrder,
@@ -76,6 +76,8 @@ impl Dataset {
 /// The first line, and which columns are used for what.
 struct Header {
     names: Vec<String>,
+    /// The line it stands on, which is not the first where blank ones come before.
+    line: u64,
     target: usize,
     /// Whether a column is neither predictor nor target.
     dropped: Vec<bool>,
@@ -89,11 +91,12 @@ impl Header {
         if !records(text).read_byte_record(&mut record).unwrap_or(false) {
             return Err(DatasetError::Empty);
         }
+        let line = line_at(text, byte_of(&record));
         for (column, name) in record.iter().enumerate() {
             let name = String::from_utf8_lossy(name).trim().to_owned();
             if let Some(first) = first_of.insert(name.clone(), column) {
                 return Err(DatasetError::DuplicateHeader {
-                    at: At::cell(line_at(text, byte_of(&record)), column as u64 + 1),
+                    at: At::cell(line, column as u64 + 1),
                     name,
                     first: first as u64 + 1,
                 });
@@ -104,6 +107,7 @@ impl Header {
             first_of.get(name.trim()).copied().ok_or_else(|| {
                 let known = names.iter().map(String::as_str);
                 DatasetError::NoSuchColumn {
+                    at: At::line(line),
                     name: name.to_owned(),
                     purpose,
                     nearest: nearest(name, known).map(str::to_owned),
@@ -121,9 +125,14 @@ impl Header {
         }
         Ok(Self {
             names,
+            line,
             target,
             dropped,
         })
+    }
+
+    fn at(&self, column: usize) -> At {
+        At::cell(self.line, column as u64 + 1)
     }
 }
 
@@ -289,16 +298,30 @@ impl Cells {
     ) -> Result<Dataset, DatasetError> {
         let mut target = None;
         let mut columns = Vec::new();
+        let orders = options.levels.iter();
+        let orders: HashMap<&str, &Vec<String>> =
+            orders.map(|(name, order)| (name.trim(), order)).collect();
         for (place, draft) in self.0.into_iter().enumerate() {
             let name = header.names[place].clone();
-            let order = options.levels.get(&name);
+            let order = orders.get(name.as_str()).copied();
+            let not_a_factor = |what| DatasetError::NotAFactor {
+                at: header.at(place),
+                column: header.names[place].clone(),
+                what,
+            };
             let at = |byte| At::cell(line_at(text, byte), place as u64 + 1);
             if place == header.target {
+                if order.is_some() {
+                    return Err(not_a_factor("the target"));
+                }
                 target = Some(target_of(name, draft, options.task, at)?);
                 continue;
             }
             match draft {
                 Draft::Dropped => {}
+                Draft::Numbers(_) if order.is_some() => {
+                    return Err(not_a_factor("a column of numbers"));
+                }
                 Draft::Numbers(numbers) => columns.push(Column::of_numbers(name, &numbers)),
                 Draft::Texts(texts) => columns.push(factor(name, texts, order, at)?),
             }
@@ -308,7 +331,8 @@ impl Cells {
             y: Vec::new(),
             classes: Vec::new(),
         });
-        Dataset::checked(columns, target, options.order)
+        let at = header.at(header.target);
+        Dataset::checked(columns, target, options.order, Some(at))
     }
 }
 
@@ -353,7 +377,10 @@ fn factor(
         alphabetical(&texts.levels)
     };
     let codes = texts.cells.iter().map(|&cell| ranks[cell as usize]);
-    Ok(Column::of_levels(name, codes.collect(), levels))
+    Ok(Column {
+        has_given_order: order.is_some(),
+        ..Column::of_levels(name, codes.collect(), levels)
+    })
 }
 
 /// The rank of each level by name, missing last, and the levels in that order.

@@ -90,6 +90,25 @@ fn an_order_of_levels_is_followed() {
 }
 
 #[test]
+fn an_order_for_a_column_without_levels_is_refused() {
+    let order = |column: &str| ReadOptions {
+        levels: [(column.into(), vec!["1".into(), "2".into()])].into(),
+        ..ReadOptions::predict("y")
+    };
+    let text = "q,n,y\na,1,u\nb,2,v\n";
+    assert_eq!(
+        message(text, &order("n")),
+        "line 1, column 2: an order of levels is given for `n`, which is a column of numbers | \
+         remove `n` from the orders: numbers are ordered by value, and the target has no order"
+    );
+    assert!(
+        message(text, &order("y")).starts_with(
+            "line 1, column 3: an order of levels is given for `y`, which is the target"
+        )
+    );
+}
+
+#[test]
 fn the_task_is_seen_or_given() {
     let task = |text: &str, task| {
         let options = ReadOptions {
@@ -136,16 +155,19 @@ fn bad_files_are_refused_with_place_and_way_out() {
         ),
         (
             "x,yy\n1,2\n",
-            "there is no column `y` to predict | names are those of the first line of the file",
+            "line 1: there is no column `y` to predict | names are those of the first line of the file",
         ),
         (
             "x,y\n1,2\n",
-            "1 rows are too few: a forest needs at least 2",
+            "line 1: too few rows below the header: 1, and a forest needs at least 2",
         ),
-        ("x,y\n", "0 rows are too few: a forest needs at least 2"),
+        (
+            "\n\nx,y\n",
+            "line 3: too few rows below the header: 0, and a forest needs at least 2",
+        ),
         (
             "x,y\n1,2\n2,2\n",
-            "target `y` is constant: there is nothing to predict | predict another column",
+            "line 1, column 2: target `y` is constant: there is nothing to predict | predict another column",
         ),
         (
             "x,y\n1,2\n2,NA\n",
@@ -170,13 +192,13 @@ fn bad_files_are_refused_with_place_and_way_out() {
     let price = ReadOptions::predict("Sale_Prise");
     assert_eq!(
         message("x,Sale_Price\n1,2\n", &price),
-        "there is no column `Sale_Prise` to predict | did you mean `Sale_Price`?"
+        "line 1: there is no column `Sale_Prise` to predict | did you mean `Sale_Price`?"
     );
     let drop = ReadOptions {
         drop: vec!["z".into()],
         ..y
     };
-    assert!(message("x,y\n1,2\n", &drop).starts_with("there is no column `z` to drop"));
+    assert!(message("x,y\n1,2\n", &drop).starts_with("line 1: there is no column `z` to drop"));
     let ids = (0..1200).map(|row| format!("{row},id{row}\n"));
     let ids = ids.collect::<Vec<_>>().concat();
     let error = parse(&format!("x,y\n{ids}"), "y").unwrap_err();

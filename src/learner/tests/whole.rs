@@ -280,6 +280,27 @@ fn levels_ordered_by_response_can_be_split_at_once() {
 }
 
 #[test]
+fn an_order_given_by_name_stays_where_others_go_by_response() {
+    let mut csv = String::from("named,free,y\n");
+    for row in 0..200 {
+        // By response the levels are b, c, a.
+        let (level, y) = [("a", 9), ("b", 0), ("c", 5)][row % 3];
+        writeln!(csv, "{level},{level},{}", y + row % 2).unwrap();
+    }
+    let order = ["a", "b", "c"].map(str::to_owned).to_vec();
+    let options = ReadOptions {
+        levels: [("named".to_owned(), order)].into(),
+        order: LevelOrder::ByResponse,
+        ..ReadOptions::predict("y")
+    };
+    let data = Dataset::parse(csv.as_bytes(), &options).unwrap();
+    let rows: Vec<u32> = (0..200).collect();
+    let forest = fit(&data, &rows, &Params::default());
+    let ranks = |predictor| [0, 1, 2].map(|code| forest.rank(predictor, code));
+    assert_eq!((ranks(0), ranks(1)), ([0, 1, 2], [2, 0, 1]));
+}
+
+#[test]
 fn two_classes_may_be_given_as_whole_numbers() {
     let lines = (0..40).map(|row| format!("{row},{}\n", u8::from(row > 20)));
     let csv = lines.collect::<Vec<_>>().concat();

@@ -5,7 +5,7 @@ use std::io;
 use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::check;
@@ -14,6 +14,8 @@ extern "C" fn nothing(_: c_int) {}
 
 /// The first request to stop that came as a signal.
 static STOP: AtomicI32 = AtomicI32::new(0);
+/// How many came.
+static STOPS: AtomicU32 = AtomicU32::new(0);
 /// Whether such requests are listened to.
 static HEARS_STOP: AtomicBool = AtomicBool::new(false);
 /// The signals that ask us to stop.
@@ -21,11 +23,17 @@ const STOPPING: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::S
 
 extern "C" fn note_stop(signal: c_int) {
     let _ = STOP.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
+    STOPS.fetch_add(1, Ordering::SeqCst);
 }
 
 /// The signal that asked us to stop, if one did.
 pub(in crate::limit) fn stop_signal() -> Option<c_int> {
     Some(STOP.load(Ordering::SeqCst)).filter(|&signal| signal != 0)
+}
+
+/// How many signals have asked us to stop.
+pub(in crate::limit) fn stop_signals() -> u32 {
+    STOPS.load(Ordering::SeqCst)
 }
 
 /// Prepares this process to supervise: every signal blocked, none ignored (so that commands start with the defaults),

@@ -24,18 +24,35 @@ pub(super) struct Member {
     pub drawn: Drawn,
 }
 
-/// What was drawn for an arm: the gain at its best limit, and the limit to run it to.
+/// What was drawn for an arm: the gain at its best limit, the limit to run it to, and the gain at the largest one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Drawn {
     pub gain: f64,
+    /// The limit that the gain is at.
+    pub aim: usize,
+    /// The limit to run to: the same, or one on the way there.
     pub k: usize,
+    /// Where a run to the largest limit tells nothing, minus infinity.
+    pub full: f64,
 }
 
 impl Drawn {
     pub const NOTHING: Self = Self {
         gain: f64::NEG_INFINITY,
+        aim: 0,
         k: 0,
+        full: f64::NEG_INFINITY,
     };
+
+    /// The same at the largest limit.
+    pub fn in_full(self, largest: usize) -> Self {
+        Self {
+            gain: self.full,
+            aim: largest,
+            k: largest,
+            ..self
+        }
+    }
 }
 
 impl Member {
@@ -95,6 +112,14 @@ impl Pool {
     /// Whether all arms are members.
     pub fn is_whole(&self) -> bool {
         self.arms <= MOST
+    }
+
+    /// Where an arm stands, if it is a member.
+    pub fn find(&self, arm: usize) -> Option<usize> {
+        if self.is_whole() {
+            return (arm < self.arms).then_some(arm);
+        }
+        self.places.get(&(arm as u32)).map(|place| *place as usize)
     }
 
     /// Where an arm stands; it becomes a member if it was none.

@@ -1,11 +1,16 @@
-//! What similar arms suggest: a forest over the parameters, in whose leaves the runs of all arms are pooled.
+//! What similar arms suggest: forests over the parameters, in whose leaves the runs of all arms are pooled.
 //!
-//! The forest is grown on what each arm seems to be worth by its own runs. What counts is not its prediction but its
-//! leaves: an arm is told how often the runs of the other arms in its leaves ended in each cell, compared with what is
-//! usual on the same instances, and how far their rewards lay above the usual ones.
+//! One forest is grown on how fast arms seem to be by their own runs, one on the rewards they brought. What counts is not
+//! their prediction but their leaves: an arm is told how often the runs of the other arms in its leaves ended in each
+//! cell, compared with what is usual on the same instances, and how far their rewards lay above the usual ones.
+//!
+//! Trees follow luck as well as merit: arms that were lucky end in a leaf together, and would assure each other. So a tree
+//! is asked only by arms that it was not grown on, and only such arms answer. What an arm is told has then nothing of its
+//! own in it, and how well that fits what it did says how far to trust it.
 
 use super::evidence::{Brought, Ends};
 use super::pool::Member;
+use super::tune;
 use super::{baseline::Baseline, belief::OfArm};
 use crate::learner::{Dataset, FitOutcome, Forest, Params, Stop, fit_until};
 use crate::round::ArmId;
@@ -14,7 +19,7 @@ use crate::space::{ABSENT, Scale, Space, Value};
 /// Enough trees that the average over leaves is smooth.
 const TREES: usize = 40;
 /// Nodes of so few arms are not split.
-const NODE: usize = 5;
+const NODE: usize = 10;
 /// Fewer arms than this say nothing about others.
 const FEWEST_ARMS: usize = 8;
 /// No arm speaks for more than so many ends in its leaf, however often it ran: good arms run most.
@@ -24,156 +29,185 @@ const CELL: f64 = 2.0;
 /// Ratios beyond this are not believed.
 const MOST_RATIO: f64 = 50.0;
 
-/// What an arm has to say to others.
-#[derive(Debug, Clone)]
-struct Word {
-    /// Per cell, ends and ends expected if it were as usual.
-    ends: Vec<Ends>,
-    /// By how much its rewards lay above the usual ones, summed, and how many they were.
-    rewards: (f64, f64),
-}
+/// What an arm has to say to others about one thing: per cell, what was seen and what was to be expected.
+type Word = Vec<Ends>;
 
-/// Tells every member what similar ones suggest; false where nothing can be said.
-///
-/// `worth` is what each member seems to be worth by its own runs. The same `seed` gives the same forest.
+/// Tells every member what similar ones suggest, as far as that can be trusted; `strength` is the weight of the ratio of
+/// hazards. The same `seed` gives the same forests.
 pub(super) fn consult(
     space: &Space,
     members: &mut [Member],
     baseline: &Baseline,
     usual: &[Brought],
-    worth: Vec<f64>,
+    strength: f64,
     seed: u64,
-) -> bool {
+) {
     let has_run = |place: &u32| members[*place as usize].evidence.is_some();
     let seen: Vec<u32> = (0..members.len() as u32).filter(has_run).collect();
     if seen.len() < FEWEST_ARMS {
-        return false;
+        return;
     }
     let arms: Vec<u32> = members.iter().map(|member| member.arm).collect();
-    let Some((data, forest)) = grow(space, &arms, &seen, worth, seed) else {
-        return false;
+    let circle = |words: &[Word], worth: Vec<f64>| {
+        let alike = Alike::grow(space, &arms, &seen, worth, seed)?;
+        Some(alike.ask(words))
     };
-    let words: Vec<Word> = members
-        .iter()
-        .map(|member| Word::of(&member.of_arm(0.0), baseline, usual))
-        .collect();
-    let mut heard = vec![Word::nothing(usual.len()); members.len()];
-    let mut leaves = vec![Word::nothing(usual.len()); forest.most_nodes()];
-    for tree in 0..forest.trees() {
-        let leaf_of = forest.leaves(&data, tree);
-        for leaf in &mut leaves {
-            leaf.clear();
-        }
-        for (word, leaf) in words.iter().zip(&leaf_of) {
-            leaves[*leaf as usize].add(word, 1.0);
-        }
-        for ((heard, own), leaf) in heard.iter_mut().zip(&words).zip(&leaf_of) {
-            heard.add(&leaves[*leaf as usize], 1.0);
-            // An arm is not told what it knows itself.
-            heard.add(own, -1.0);
+    let of_members = |word: &dyn Fn(&OfArm<'_>) -> Word| -> Vec<Word> {
+        let words = members.iter().map(|member| word(&member.of_arm(0.0)));
+        words.collect()
+    };
+    let ends = of_members(&|arm| ends(arm, baseline, usual.len()));
+    let rewards = of_members(&|arm| vec![rewards(arm, usual)]);
+    let speeds = ends.iter().map(|ends| Ends::sum(ends).ratio(CELL).ln());
+    if let Some(heard) = circle(&capped(&ends), speeds.collect()) {
+        let suggested: Vec<Vec<f64>> = heard.iter().map(|heard| ratios(heard)).collect();
+        let pairs = || ends.iter().map(Vec::as_slice).zip(&suggested);
+        let trust = tune::trust_in_ratios(pairs, strength);
+        for (member, ratios) in members.iter_mut().zip(suggested) {
+            member.ratios = ratios;
+            for ratio in &mut member.ratios {
+                *ratio = ratio.powf(trust);
+            }
         }
     }
-    for (member, heard) in members.iter_mut().zip(&heard) {
-        heard.tell(forest.trees() as f64, member);
+    let excesses = rewards.iter().map(|word| excess(word));
+    if let Some(heard) = circle(&capped(&rewards), excesses.collect()) {
+        let suggested: Vec<f64> = heard.iter().map(|heard| excess(heard)).collect();
+        let pairs = rewards.iter().map(|word| word[0]).zip(&suggested);
+        let trust = tune::trust_in_rewards(pairs);
+        for (member, reward) in members.iter_mut().zip(suggested) {
+            member.reward = trust * reward;
+        }
     }
-    true
 }
 
-impl Word {
-    fn nothing(cells: usize) -> Self {
-        Self {
-            ends: vec![Ends::default(); cells],
-            rewards: (0.0, 0.0),
-        }
-    }
+/// Ends of an arm in each cell, and those expected if it were as usual.
+fn ends(arm: &OfArm<'_>, baseline: &Baseline, cells: usize) -> Word {
+    let Some(evidence) = arm.evidence else {
+        return vec![Ends::default(); cells];
+    };
+    // The time at risk of runs that ended depends on how fast the arm is.
+    let first = Ends::sum(&evidence.ends(baseline, 1.0, |_| 1.0));
+    evidence.ends(baseline, first.ratio(CELL), |_| 1.0)
+}
 
-    fn of(arm: &OfArm<'_>, baseline: &Baseline, usual: &[Brought]) -> Self {
-        let mut word = Self::nothing(usual.len());
-        let Some(evidence) = arm.evidence else {
-            return word;
-        };
-        let first = Ends::sum(&evidence.ends(baseline, 1.0, |_| 1.0));
-        let ends = evidence.ends(baseline, first.ratio(CELL), |_| 1.0);
-        let all = Ends::sum(&ends);
+/// By how much the rewards of an arm lay above the usual ones, summed, and how many they were.
+fn rewards(arm: &OfArm<'_>, usual: &[Brought]) -> Ends {
+    let mut sum = Ends::default();
+    let brought = arm.evidence.iter().flat_map(|evidence| &evidence.brought);
+    for (own, usual) in brought.zip(usual) {
+        sum.seen += own.rewards - own.count * usual.mean();
+        sum.expected += own.count;
+    }
+    sum
+}
+
+/// The mean reward above the usual one, drawn to 0.
+fn excess(word: &[Ends]) -> f64 {
+    word[0].seen / (word[0].expected + CELL)
+}
+
+/// The same words, none louder than [`MOST_ENDS`].
+fn capped(words: &[Word]) -> Vec<Word> {
+    let quiet = |word: &Word| {
+        let all = Ends::sum(word);
         let part = (MOST_ENDS / all.expected.max(all.seen)).min(1.0);
-        for (own, seen) in word.ends.iter_mut().zip(&ends) {
-            own.seen = part * seen.seen;
-            own.expected = part * seen.expected;
-        }
-        for (own, usual) in evidence.brought.iter().zip(usual) {
-            word.rewards.0 += own.rewards - own.count * usual.mean();
-            word.rewards.1 += own.count;
-        }
-        let part = (MOST_ENDS / word.rewards.1).min(1.0);
-        word.rewards = (part * word.rewards.0, part * word.rewards.1);
-        word
-    }
-
-    fn clear(&mut self) {
-        self.ends.fill(Ends::default());
-        self.rewards = (0.0, 0.0);
-    }
-
-    fn add(&mut self, other: &Self, times: f64) {
-        for (own, other) in self.ends.iter_mut().zip(&other.ends) {
-            own.seen += times * other.seen;
-            own.expected += times * other.expected;
-        }
-        self.rewards.0 += times * other.rewards.0;
-        self.rewards.1 += times * other.rewards.1;
-    }
-
-    /// Turns the sums over all trees into what the member is told.
-    fn tell(&self, trees: f64, member: &mut Member) {
-        let mean = |ends: Ends| Ends {
-            seen: ends.seen.max(0.0) / trees,
-            expected: ends.expected.max(0.0) / trees,
+        let cell = |ends: &Ends| Ends {
+            seen: part * ends.seen,
+            expected: part * ends.expected,
         };
-        let overall = mean(Ends::sum(&self.ends)).ratio(1.0);
-        for (ratio, ends) in member.ratios.iter_mut().zip(&self.ends) {
-            let ends = mean(*ends);
-            let likely = (ends.seen + CELL * overall) / (ends.expected + CELL);
-            *ratio = likely.clamp(1.0 / MOST_RATIO, MOST_RATIO);
+        word.iter().map(cell).collect()
+    };
+    words.iter().map(quiet).collect()
+}
+
+/// The ratio of hazards in each cell to the usual ones.
+fn ratios(heard: &[Ends]) -> Vec<f64> {
+    let overall = Ends::sum(heard).ratio(1.0);
+    let of_cell = |ends: &Ends| {
+        let likely = (ends.seen + CELL * overall) / (ends.expected + CELL);
+        likely.clamp(1.0 / MOST_RATIO, MOST_RATIO)
+    };
+    heard.iter().map(of_cell).collect()
+}
+
+/// Who is alike: a forest over the parameters of all members.
+struct Alike {
+    data: Dataset,
+    forest: Forest,
+}
+
+impl Alike {
+    /// Grows it on what the members that have run are `worth`; none where nothing differs.
+    fn grow(space: &Space, arms: &[u32], seen: &[u32], worth: Vec<f64>, seed: u64) -> Option<Self> {
+        let codes: Vec<Vec<u32>> = arms
+            .iter()
+            .map(|arm| space.codes(ArmId::from_index(*arm as usize)))
+            .collect();
+        let parameters = space.parameters();
+        let column = |place: usize| {
+            let values = numbers(space, place, &codes, seen, &worth);
+            let of_arm = |codes: &Vec<u32>| match codes[place] {
+                ABSENT => f64::NAN,
+                code => values[code as usize],
+            };
+            let column = codes.iter().map(of_arm).collect();
+            (parameters[place].name().to_owned(), column)
+        };
+        let columns = (0..parameters.len()).map(column).collect();
+        let data = Dataset::from_columns(columns, "worth", worth.clone(), vec![]).ok()?;
+        let params = Params {
+            trees: TREES,
+            // Of many parameters few matter: each split may take the best.
+            mtry: Some(parameters.len()),
+            min_node_size: Some(NODE),
+            seed,
+            ..Params::default()
+        };
+        match fit_until(&data, seen, &params, &Stop::new(), None).ok()? {
+            FitOutcome::Done { forest, .. } => Some(Self { data, forest }),
+            FitOutcome::Stopped { .. } => None,
         }
-        let (sum, count) = (self.rewards.0 / trees, self.rewards.1.max(0.0) / trees);
-        member.reward = sum / (count + CELL);
+    }
+
+    /// What each arm hears in its leaf, on average over the trees that were not grown on it: the words of the other arms
+    /// that the tree was not grown on.
+    fn ask(&self, words: &[Word]) -> Vec<Word> {
+        let nothing = vec![Ends::default(); words[0].len()];
+        let mut heard = vec![nothing.clone(); words.len()];
+        let mut trees = vec![0.0; words.len()];
+        let mut leaves = vec![nothing; self.forest.most_nodes()];
+        for tree in 0..self.forest.trees() {
+            let leaf_of = self.forest.leaves(&self.data, tree);
+            let bag = self.forest.bag(&self.data, tree);
+            let outside = || (0..words.len()).filter(|place| !bag[*place]);
+            for leaf in &mut leaves {
+                leaf.fill(Ends::default());
+            }
+            for place in outside() {
+                add(&mut leaves[leaf_of[place] as usize], &words[place], 1.0);
+            }
+            for place in outside() {
+                add(&mut heard[place], &leaves[leaf_of[place] as usize], 1.0);
+                // An arm is not told what it knows itself.
+                add(&mut heard[place], &words[place], -1.0);
+                trees[place] += 1.0;
+            }
+        }
+        for (heard, trees) in heard.iter_mut().zip(trees) {
+            for ends in heard {
+                ends.seen /= f64::max(trees, 1.0);
+                ends.expected = ends.expected.max(0.0) / f64::max(trees, 1.0);
+            }
+        }
+        heard
     }
 }
 
-/// A forest on the members that have run; none where nothing differs.
-fn grow(
-    space: &Space,
-    arms: &[u32],
-    seen: &[u32],
-    worth: Vec<f64>,
-    seed: u64,
-) -> Option<(Dataset, Forest)> {
-    let codes: Vec<Vec<u32>> = arms
-        .iter()
-        .map(|arm| space.codes(ArmId::from_index(*arm as usize)))
-        .collect();
-    let parameters = space.parameters();
-    let column = |place: usize| {
-        let values = numbers(space, place, &codes, seen, &worth);
-        let of_arm = |codes: &Vec<u32>| match codes[place] {
-            ABSENT => f64::NAN,
-            code => values[code as usize],
-        };
-        let column = codes.iter().map(of_arm).collect();
-        (parameters[place].name().to_owned(), column)
-    };
-    let columns = (0..parameters.len()).map(column).collect();
-    let data = Dataset::from_columns(columns, "worth", worth.clone(), vec![]).ok()?;
-    let params = Params {
-        trees: TREES,
-        mtry: Some(parameters.len().div_ceil(2)),
-        min_node_size: Some(NODE),
-        seed,
-        ..Params::default()
-    };
-    match fit_until(&data, seen, &params, &Stop::new(), None).ok()? {
-        FitOutcome::Done { forest, .. } => Some((data, forest)),
-        FitOutcome::Stopped { .. } => None,
+fn add(sum: &mut [Ends], word: &[Ends], times: f64) {
+    for (sum, word) in sum.iter_mut().zip(word) {
+        sum.seen += times * word.seen;
+        sum.expected += times * word.expected;
     }
 }
 

@@ -48,6 +48,18 @@ fn takes(arm: usize, instance: u32, round: u64, is_echo: bool) -> f64 {
 
 /// Plays so many rounds; gives the policy and its pulls.
 fn play(text: &str, rounds: u64, is_echo: bool, seed: u64) -> (SimilarTs, Vec<Pull>) {
+    play_on(text, rounds, seed, |pull, instance, number| {
+        takes(pull.arm.index(), instance, number, is_echo)
+    })
+}
+
+/// Plays so many rounds on runs that take what `takes` says of pull, instance and round.
+fn play_on(
+    text: &str,
+    rounds: u64,
+    seed: u64,
+    takes: impl Fn(Pull, u32, u64) -> f64,
+) -> (SimilarTs, Vec<Pull>) {
     let mut policy = new(&parameters(text), &problem());
     let mut pulls = vec![];
     for number in 1..=rounds {
@@ -59,8 +71,7 @@ fn play(text: &str, rounds: u64, is_echo: bool, seed: u64) -> (SimilarTs, Vec<Pu
             ..pull
         };
         policy.launched(round, pull);
-        let seconds = takes(pull.arm.index(), instance, number, is_echo);
-        let seen = Observation::ended(pull, 1.0, seconds).unwrap();
+        let seen = Observation::ended(pull, 1.0, takes(pull, instance, number)).unwrap();
         policy.observe(round, seen, &mut randomness(seed, round, Purpose::Observe));
         pulls.push(pull);
     }
@@ -111,6 +122,50 @@ fn an_arm_that_never_ran_is_believed_to_be_like_its_neighbours() {
         near.is_empty() || mean(&near) > mean(&far) + 0.03,
         "{near:?} {far:?}"
     );
+}
+
+#[test]
+fn who_only_looks_on_hears_the_same_answer() {
+    let (policy, pulls) = play("similar-ts", 150, false, 4);
+    let mut retired = new(&parameters("similar-ts"), &problem());
+    retired.retire();
+    for (number, pull) in (1..).zip(pulls) {
+        let (arm, instance) = (pull.arm.index(), pull.instance.unwrap());
+        let seen = Observation::ended(pull, 1.0, takes(arm, instance, number, false)).unwrap();
+        let round = Round(number);
+        retired.launched(round, pull);
+        retired.observe(round, seen, &mut randomness(4, round, Purpose::Observe));
+    }
+    assert_eq!(retired.recommend(), policy.recommend());
+}
+
+#[test]
+fn luck_is_not_taken_for_likeness() {
+    // Parameters say nothing of how fast an arm is.
+    let (policy, _) = play_on("similar-ts", 500, 5, |_, _, number| {
+        let share: f64 = randomness(9, Round(number), Purpose::Target).random();
+        -(1.0 - share).ln()
+    });
+    let members = &policy.pool.members;
+    let off = members.iter().flat_map(|member| &member.ratios);
+    let off: f64 = off.map(|ratio| ratio.ln().abs()).sum();
+    let mean = off / (members.len() * LIMITS.len()) as f64;
+    assert!(mean < 0.1, "{mean}");
+}
+
+#[test]
+fn half_of_the_time_goes_to_the_largest_limit_once_it_can_be_afforded() {
+    let share = |text: &str| {
+        // Most instances end before 3 s, the others hardly ever: that is the best limit.
+        let (policy, _) = play_on(text, 2000, 2, |_, instance, number| {
+            let share: f64 = randomness(9, Round(number), Purpose::Target).random();
+            if instance < 9 { 2.5 } else { 1000.0 * share }
+        });
+        policy.spent_in_full / (policy.spent - policy.full_from).max(1.0)
+    };
+    let (half, none) = (share("similar-ts"), share("similar-ts:full=0"));
+    assert!((half - 0.5).abs() < 0.1, "{half}");
+    assert!(none < 0.3, "{none}");
 }
 
 #[test]

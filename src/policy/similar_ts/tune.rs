@@ -22,6 +22,7 @@ pub(super) const FLAT: Weights = Weights {
 /// The weights tried.
 const HAZARDS: [f64; 5] = [2.0, 4.0, 8.0, 16.0, 32.0];
 const RATIOS: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
+const TRUSTS: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 
 /// The weight of the ratio: ends of each arm given those expected follow a negative binomial distribution.
 pub(super) fn ratio(arms: &[Ends]) -> f64 {
@@ -48,6 +49,47 @@ pub(super) fn hazard(cells: &[Cell]) -> f64 {
         };
         cells.iter().map(of_cell).sum()
     })
+}
+
+/// How far to trust ratios of hazards that were suggested without knowledge of the arm's own runs: the power to which they
+/// explain these best. Pairs are an arm's ends, expected ones as usual, and what was suggested, cell by cell.
+pub(super) fn trust_in_ratios<'a, I>(pairs: impl Fn() -> I, strength: f64) -> f64
+where
+    I: Iterator<Item = (&'a [Ends], &'a Vec<f64>)>,
+{
+    let mut best = (f64::NEG_INFINITY, 0.0);
+    for trust in TRUSTS {
+        // As in `ratio`: how many ends there are is negative binomial, and in which cells multinomial.
+        let of_arm = |(ends, suggested): (&[Ends], &Vec<f64>)| {
+            let (mut seen, mut expected, mut likely) = (0.0, 0.0, 0.0);
+            for (ends, suggested) in ends.iter().zip(suggested) {
+                seen += ends.seen;
+                expected += ends.expected * suggested.powf(trust);
+                likely += ends.seen * trust * suggested.ln();
+            }
+            likely - (strength + seen) * (strength + expected).ln()
+        };
+        let likely: f64 = pairs().map(of_arm).sum();
+        if likely > best.0 {
+            best = (likely, trust);
+        }
+    }
+    best.1
+}
+
+/// How far to trust excesses of rewards that were suggested without knowledge of the arm's own: least squares. Pairs are
+/// the sum of an arm's own excesses with their number, and what was suggested.
+pub(super) fn trust_in_rewards<'a>(pairs: impl Iterator<Item = (Ends, &'a f64)>) -> f64 {
+    let (mut both, mut squares) = (0.0, 0.0);
+    for (own, suggested) in pairs {
+        both += own.seen * suggested;
+        squares += own.expected * suggested * suggested;
+    }
+    if squares > 0.0 {
+        (both / squares).clamp(0.0, 1.0)
+    } else {
+        0.0
+    }
 }
 
 /// The first of the likeliest weights; around `usual` they are held for likelier from the start.
@@ -125,6 +167,39 @@ mod tests {
         assert_eq!(hazard(&cells(9.0, 11.0)), 32.0);
         assert_eq!(hazard(&cells(2.0, 18.0)), 2.0);
         assert_eq!((ratio(&[]), hazard(&[])), (UNKNOWN.ratio, UNKNOWN.hazard));
+    }
+
+    #[test]
+    fn what_explains_others_is_trusted_and_what_does_not_is_not() {
+        let arms = |seen: fn(f64) -> f64| -> Vec<(Vec<Ends>, Vec<f64>)> {
+            (0..100)
+                .map(|arm| {
+                    let suggested = if arm % 2 == 0 { 0.5 } else { 2.0 };
+                    let ends = Ends {
+                        seen: seen(suggested),
+                        expected: 4.0,
+                    };
+                    (vec![ends; 2], vec![suggested; 2])
+                })
+                .collect()
+        };
+        let trust = |arms: &[(Vec<Ends>, Vec<f64>)]| {
+            let pairs = || arms.iter().map(|(ends, said)| (ends.as_slice(), said));
+            trust_in_ratios(pairs, 8.0)
+        };
+        assert_eq!(trust(&arms(|suggested| 4.0 * suggested)), 1.0);
+        assert_eq!(trust(&arms(|suggested| 4.0 * suggested.sqrt())), 0.5);
+        assert_eq!(trust(&arms(|_| 4.0)), 0.0);
+        assert_eq!(trust(&arms(|suggested| 4.0 / suggested)), 0.0);
+        let own = |excess: f64| Ends {
+            seen: 10.0 * excess,
+            expected: 10.0,
+        };
+        let said = [0.1, -0.1, 0.2];
+        let half = said.iter().map(|said| (own(said / 2.0), said));
+        assert!((trust_in_rewards(half) - 0.5).abs() < 1e-12);
+        let against = said.iter().map(|said| (own(-said), said));
+        assert_eq!(trust_in_rewards(against), 0.0);
     }
 
     #[test]

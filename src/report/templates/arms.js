@@ -95,7 +95,7 @@ function whyCell(data, row, failure) {
 /** Why a pull was chosen: asked of the server where there is one, otherwise of the command that knows. */
 async function explain(data, round) {
   const place = h("div", {}, h("p", {class: "note"}, "Asking…"));
-  const command = `captime explain ${data.name} ${round}`;
+  const command = `captime explain ${data.run} ${round}`;
   openDialog(h("h2", {}, `Why round ${whole(round)}?`), place);
   const ask = [h("p", {}, "This command says in words and numbers why this pull was chosen, and what would have had to be different:"), copyable("Command line", command)];
   if (data.live) {

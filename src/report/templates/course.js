@@ -1,6 +1,12 @@
 // How it went, and the instances.
 "use strict";
 
+/** Lines of so few points have dots too: a line of one point is none at all. */
+const FEW = 30;
+
+/** Rounds have no fractions. */
+const roundAxis = (count) => ({label: "round", ...(count <= 10 && {ticks: d3.range(1, count + 1), tickFormat: "d"})});
+
 function courseSection(data) {
   const {course, resource, rounds, status} = data;
   if (!course.gain.length) return [h("p", {class: "empty"}, "No round has ended yet.")];
@@ -13,32 +19,34 @@ function courseSection(data) {
   const line = (id, title, x, at, startAt) => chart({
     id, title, legend: (colours) => [{label: "sum of gains", colour: colours.series[0]}, ...restartKey(colours)],
     draw: ({colours}) => ({
-      x: {label: x}, y: {label: "cumulative gain"},
+      x, y: {label: "cumulative gain"},
       marks: [
         restarts(startAt, colours), Plot.ruleY([0], {strokeOpacity: 0.4}),
         Plot.line(course.gain, {x: at, y: (point) => point[2], stroke: colours.series[0], strokeWidth: 2}),
+        course.gain.length <= FEW && Plot.dot(course.gain, {x: at, y: (point) => point[2], fill: colours.series[0], r: 3}),
         Plot.tip(course.gain, Plot.pointerX({x: at, y: (point) => point[2], title: (point) => `after ${whole(point[0])} rounds${point[1] === null ? "" : `, ${seconds(point[1])}`}\ncumulative gain ${number(point[2])}`})),
       ],
     }),
   });
-  charts.push(line("cumulative", "Cumulative gain over rounds", "round", (point) => point[0], (start) => start[2]));
-  if (timed) charts.push(line("cumulative-time", "Cumulative gain over time", `time of the run (${time.unit})`, (point) => point[1] * time.factor, (start) => start[1] * time.factor));
+  charts.push(line("cumulative", "Cumulative gain over rounds", roundAxis(status.learned), (point) => point[0], (start) => start[2]));
+  if (timed) charts.push(line("cumulative-time", "Cumulative gain over time", {label: `time of the run (${time.unit})`}, (point) => point[1] * time.factor, (start) => start[1] * time.factor));
   if (course.incumbents.length) charts.push(incumbentChart(data, timed, time));
   charts.push(limitsChart(data));
   charts.push(chart({
     id: "shares", title: "Share censored and failed", legend: (colours) => [{label: "censored", colour: colours.kinds[1]}, {label: "failed", colour: colours.kinds[2], dash: DASHES[1]}],
     note: `Of the last ${several(Math.min(course.window, status.learned), "round")} at each point.`,
     draw: ({colours}) => ({
-      x: {label: "round"}, y: {label: "share of rounds", domain: [0, 1], tickFormat: "%"},
+      x: roundAxis(status.learned), y: {label: "share of rounds", domain: [0, 1], tickFormat: "%"},
       marks: [
         Plot.line(course.shares, {x: "0", y: "1", stroke: colours.kinds[1], strokeWidth: 2}),
         Plot.line(course.shares, {x: "0", y: "2", stroke: colours.kinds[2], strokeDasharray: DASHES[1], strokeWidth: 2}),
+        course.shares.length <= FEW && [1, 2].map((kind) => Plot.dot(course.shares, {x: "0", y: String(kind), symbol: KIND_SYMBOLS[kind], stroke: colours.kinds[kind], r: 3})),
         Plot.tip(course.shares, Plot.pointerX({x: "0", y: "1", title: (point) => `round ${whole(point[0])}\n${percent(point[1])} censored\n${percent(point[2])} failed`})),
       ],
     }),
   }));
   charts.push(spentChart(data));
-  if (course.rate.length) {
+  if (course.rate.length > 1) {
     charts.push(chart({
       id: "rate", title: "Rounds per second", legend: (colours) => [{label: "rounds that ended", colour: colours.series[0]}],
       draw: ({colours}) => ({
@@ -74,6 +82,7 @@ function incumbentChart(data, timed, time) {
         Plot.areaY(incumbents, {x: at, y1: "low", y2: "high", curve: "step-after", fill: colours.series[0], fillOpacity: 0.15, clip: true}),
         Plot.line(incumbents, {x: at, y: "now", curve: "step-after", stroke: colours.series[1], strokeDasharray: DASHES[1], strokeWidth: 1.8}),
         Plot.line(incumbents, {x: at, y: "gain", curve: "step-after", stroke: colours.series[0], strokeWidth: 2}),
+        incumbents.length <= FEW && Plot.dot(incumbents, {x: at, y: "gain", fill: colours.series[0], r: 3}),
         Plot.tip(incumbents, Plot.pointerX({x: at, y: "gain", title: (point) => `after ${whole(point.learned)} rounds${timed ? `, ${seconds(point.at)}` : ""}\n${armName(data, point.arm)}, limit ${amount(data.resource, point.limit)}\ngain ${number(point.gain, 3)} (${number(point.low, 3)} to ${number(point.high, 3)})\nas known now ${number(point.now, 3)}`})),
       ],
     }),
@@ -95,11 +104,11 @@ function limitsChart(data) {
     legend: (colours) => KINDS.map((label, kind) => ({label, colour: colours.kinds[kind], symbol: KIND_SYMBOLS[kind]})),
     note: isThin ? `${whole(places.length)} of ${whole(rounds.total)} rounds are drawn.` : null,
     draw: ({colours}) => ({
-      x: {label: "round"}, y: {label: `limit (${unit})`, type: spread ? "log" : "linear", zero: !spread},
+      x: roundAxis(rounds.total), y: {label: `limit (${unit})`, type: spread ? "log" : "linear", zero: !spread, insetTop: 5},
       marks: [
         [0, 1, 2].map((kind) => {
           const of = places.filter((place) => rounds.kind[place] === kind);
-          const channels = {x: (place) => rounds.round[place], y: (place) => limit(place) * factor, symbol: KIND_SYMBOLS[kind], r: kind === 0 ? 1.7 : 2.6};
+          const channels = {x: (place) => rounds.round[place], y: (place) => limit(place) * factor, symbol: KIND_SYMBOLS[kind], r: (kind === 0 ? 1.7 : 2.6) + (places.length <= 300 ? 1 : 0)};
           return Plot.dot(of, kind === 1 ? {...channels, stroke: colours.kinds[kind]} : {...channels, fill: colours.kinds[kind], fillOpacity: 0.75});
         }),
         Plot.tip(places, Plot.pointer({x: (place) => rounds.round[place], y: (place) => limit(place) * factor,
@@ -146,7 +155,7 @@ function timelineCharts(data, time) {
     chart({
       id: "timeline", title: timeline.is_cut ? `What ran when: the latest ${whole(bars.length)} pulls` : "What ran when", wide: true,
       legend: (colours) => KINDS.map((label, kind) => ({label, colour: colours.kinds[kind], fill: kind === 0 ? 0.55 : 0.95})),
-      note: "One line per slot; slots are told from when pulls began and ended.",
+      note: timeline.is_told || lanes === 1 ? "One line per slot." : "One line per slot. The journal does not say which slot a pull ran in: lines are told from when pulls began and ended.",
       draw: ({colours}) => ({
         height: Math.min(460, 70 + lanes * 22), x: {label: `time of the run (${span.unit})`}, y: {label: "slot", domain: d3.range(1, lanes + 1), grid: false, type: "band", padding: 0.15},
         marks: [Plot.rect(bars, {x1: (bar) => bar[1] * span.factor, x2: (bar) => bar[2] * span.factor, y: (bar) => bar[0], fill: (bar) => colours.kinds[bar[5]], fillOpacity: (bar) => (bar[5] === 0 ? 0.55 : 0.95), stroke: colours.ground, strokeWidth: 0.5,

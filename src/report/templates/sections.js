@@ -39,12 +39,15 @@ function answerSection(data) {
         h("th", {class: "n"}, "Better by"), h("th", {class: "n"}, "95 % interval"), h("th", {class: "n"}, "Is it better?"))),
       h("tbody", {}, answer.against.map((rival) => h("tr", {},
         h("td", {class: "wrap"}, `${rival.who}: `, armLink(rival.arm, short(rival.label, 90))), h("td", {class: "tight"}, amount(resource, rival.limit)), h("td", {class: "n"}, number(rival.gain, 3)),
-        h("td", {class: "n"}, whole(rival.pulls)), h("td", {class: "n"}, number(rival.difference, 3)),
+        h("td", {class: "n"}, rival.pulls ? whole(rival.pulls) : "none"), h("td", {class: "n"}, number(rival.difference, 3)),
         h("td", {class: "n"}, `${number(rival.difference_low, 3)} to ${number(rival.difference_high, 3)}`), h("td", {class: "n sure"}, sure(rival))))))),
-      h("p", {class: "note"}, "The best limit of an arm is the one with the highest gain as if one more of its pulls had been lost: so a limit that one lucky pull speaks for does not win."));
+      h("p", {class: "note"}, data.is_believed
+        ? `Gains, here and below, are those that ${data.policy} believes: they rest on the pulls of an arm and, as long as these are few, on what is usual and on what similar arms did. The best limit of an arm is the one with the highest gain among those that its pulls reached.`
+        : "The best limit of an arm is the one with the highest gain as if one more of its pulls had been lost: so a limit that one lucky pull speaks for does not win."));
   } else if (data.arms.pulled <= 1) {
     blocks.push(h("p", {class: "note"}, "There is nothing to compare with: no other arm was pulled."));
   }
+  if (data.arms.pulls[data.armPlace.get(1)] === 0) blocks.push(h("p", {class: "note"}, "The default (first) arm was never pulled."));
   return blocks;
 }
 
@@ -86,7 +89,7 @@ function limitSection(data) {
     }),
     chart({
       id: "gain-by-limit", title: "Gain by limit", legend: key,
-      note: "What an arm would gain with each limit, from all pulls that reached it, with its 95 % band.",
+      note: data.is_believed ? `What ${data.policy} believes that an arm would gain with each limit that a pull of it reached, with its 95 % band.` : "What an arm would gain with each limit, from all pulls that reached it, with its 95 % band.",
       draw: ({colours}) => ({
         x: limitsFor("limit"), y: {label: "gain", ...gainDomain(shown)},
         marks: [
@@ -94,7 +97,7 @@ function limitSection(data) {
           rule(colours),
           shown.map((arm, place) => [
             Plot.line(arm.gain, {x: (point) => at(point[0]), y: (point) => point[1], stroke: colours.series[place % 7], strokeDasharray: DASHES[place % 7], strokeWidth: 1.8, clip: true}),
-            Plot.dot(arm.gain, {x: (point) => at(point[0]), y: (point) => point[1], fill: colours.series[place % 7], r: 2.6, clip: true}),
+            Plot.dot(arm.gain, {x: (point) => at(point[0]), y: (point) => point[1], fill: colours.series[place % 7], r: 2.6}),
           ]),
           Plot.tip(shown.flatMap((arm) => arm.gain.map((point) => ({arm, point}))), Plot.pointer({
             x: ({point}) => at(point[0]), y: ({point}) => point[1],
@@ -113,7 +116,7 @@ function limitSection(data) {
     const names = ["reward", "cost", "penalty"];
     charts.push(chart({
       id: "parts", title: "What the gain is made of", legend: (colours) => [...names.map((label, place) => ({label, colour: colours.series[place], fill: 0.85})), {label: "gain", colour: colours.ink, symbol: "circle"}],
-      note: "Per pull, each arm at its own best limit: rewards, minus the cost of what was consumed, minus the penalty of pulls that were lost.",
+      note: `Per pull, each arm at its own best limit: rewards, minus the cost of what was consumed, minus the penalty of pulls that were lost.${data.is_believed ? " These are means over its own pulls, so the sum may lie beside the gain believed." : ""}`,
       draw: ({colours}) => ({
         marginLeft: 110, height: 80 + split.length * 38, x: {label: "per pull"}, y: {label: null, domain: split.map(named), grid: false, tickFormat: (arm) => tiny(armName(data, arm))},
         marks: [

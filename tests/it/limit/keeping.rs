@@ -3,13 +3,14 @@
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use captime::limit::{Cause, Launch, Level, LimitError, Limits, Setup, Supervisor};
 
-use super::stage::{Book, Stage, captime, cpu, groups, now, wall};
+use super::stage::{Book, Stage, captime, cpu, now, skip, wall};
+use super::traces::groups_of_are_gone;
 
-fn for_each_level(check: impl Fn(&mut Stage)) {
+pub fn for_each_level(check: impl Fn(&mut Stage)) {
     for level in [Level::Cgroup2, Level::Subreaper] {
         if let Some(mut stage) = Stage::at(level) {
             check(&mut stage);
@@ -17,32 +18,12 @@ fn for_each_level(check: impl Fn(&mut Stage)) {
     }
 }
 
-fn pid(id: u32) -> rustix::process::Pid {
+pub fn pid(id: u32) -> rustix::process::Pid {
     rustix::process::Pid::from_raw(i32::try_from(id).unwrap()).unwrap()
 }
 
 fn kill(id: u32) {
     rustix::process::kill_process(pid(id), rustix::process::Signal::KILL).unwrap();
-}
-
-/// Waits until no group of the process `pid` is there any more.
-fn groups_of_are_gone(pid: u32) {
-    let deadline = Instant::now() + Duration::from_secs(5);
-    let prefix = format!("captime-{pid}-");
-    loop {
-        let left: Vec<PathBuf> = groups()
-            .into_iter()
-            .filter(|path| {
-                let name = path.file_name().unwrap().to_string_lossy();
-                name.starts_with(&prefix)
-            })
-            .collect();
-        if left.is_empty() {
-            return;
-        }
-        assert!(Instant::now() < deadline, "left behind: {left:?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]
@@ -133,6 +114,67 @@ fn a_killed_supervisor_is_cleaned_up_after_and_replaced() {
     assert_eq!(report.exit_code, Some(0));
 }
 
+/// A program that is captime, but as a supervisor looks at the file `level` beside it when asked for the best level there is,
+/// and at the file `forced` in any case: a machine whose offer changes meanwhile.
+fn changing_captime(folder: &Path) -> PathBuf {
+    let path = folder.join("captime");
+    let script = format!(
+        "#!/bin/sh\ncd '{}' || exit\nlevel=$2\n[ $level = auto ] && level=$(cat level)\n[ -e forced ] && level=$(cat forced)\n\
+         exec '{}' \"$1\" $level\n",
+        folder.display(),
+        captime().display()
+    );
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn a_replaced_supervisor_enforces_limits_as_the_lost_one_did() {
+    let levels = [Level::Cgroup2, Level::Subreaper];
+    for (level, other) in levels.into_iter().zip(levels.into_iter().rev()) {
+        let (Some(stage), Some(_)) = (Stage::at(level), Stage::at(other)) else {
+            continue;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let offer = |file: &str, level: Level| {
+            std::fs::write(folder.path().join(file), level.name()).unwrap();
+        };
+        let setup = Setup {
+            level: None,
+            binary: Some(changing_captime(folder.path())),
+        };
+        offer("level", level);
+        stage.runtime.block_on(async {
+            let mut supervisor = Supervisor::start(&setup).await.unwrap();
+            assert_eq!(supervisor.level(), level);
+            let (launch, limits) = (Launch::new(["true"]), wall(15_000));
+            offer("level", other);
+            kill(supervisor.id().unwrap());
+            let lost = supervisor.run(&launch, &limits).await;
+            assert_eq!(lost, Err(LimitError::SupervisorLost));
+            let report = supervisor.run(&launch, &limits).await.unwrap();
+            assert_eq!(report.level, level, "the level has changed");
+            // Where the machine cannot do it any more, nothing is run.
+            offer("forced", other);
+            kill(supervisor.id().unwrap());
+            let lost = supervisor.run(&launch, &limits).await;
+            assert_eq!(lost, Err(LimitError::SupervisorLost));
+            let refused = supervisor.run(&launch, &limits).await.unwrap_err();
+            assert!(
+                matches!(&refused, LimitError::Changed { had, has } if had.0 == level && has.0 == other),
+                "{refused}"
+            );
+            assert!(refused.to_string().contains(level.name()), "{refused}");
+            // And if it can again, the slot goes on.
+            std::fs::remove_file(folder.path().join("forced")).unwrap();
+            let report = supervisor.run(&launch, &limits).await.unwrap();
+            assert_eq!(report.level, level);
+            supervisor.close().await;
+        });
+    }
+}
+
 /// Starts `captime exec` on a misbehaving program and waits until that runs.
 fn exec_in_background(book: &Book, level: Level, mode: &str) -> std::process::Child {
     let child = Command::new(captime())
@@ -158,6 +200,46 @@ fn killing_captime_exec_leaves_nothing_alive() {
     for_each_level(|stage| {
         let book = Book::open();
         let mut front = exec_in_background(&book, stage.level(), "deaf-daemon");
+        front.kill().unwrap();
+        front.wait().unwrap();
+        let books = book.close();
+        assert!(books.end - books.start < Duration::from_secs(5));
+        groups_of_are_gone(front.id());
+    });
+}
+
+#[test]
+fn killing_captime_exec_under_a_memory_limit_leaves_no_group() {
+    for_each_level(|stage| {
+        let book = Book::open();
+        let mut front = Command::new(captime())
+            .args(["exec", "--memory", "1GiB", "--level", stage.level().name()])
+            .arg("--")
+            .args(book.command(&["deaf-daemon"]))
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        // Whoever cleans up is not in the group of what it cleans up: it would count, and could be killed with the others.
+        if stage.level() == Level::Cgroup2 {
+            let groups_of =
+                |id: u32| std::fs::read_to_string(format!("/proc/{id}/cgroup")).unwrap();
+            let ours = groups_of(std::process::id());
+            let tasks = std::fs::read_dir(format!("/proc/{}/task", front.id())).unwrap();
+            let keeper = tasks
+                .flatten()
+                .flat_map(|task| {
+                    let children = std::fs::read_to_string(task.path().join("children")).unwrap();
+                    let pids = children.split_whitespace().map(|pid| pid.parse().unwrap());
+                    pids.collect::<Vec<u32>>()
+                })
+                .find(|&child| {
+                    let program = std::fs::read_link(format!("/proc/{child}/exe"));
+                    program.is_ok_and(|program| program == captime())
+                })
+                .unwrap();
+            assert_eq!(groups_of(keeper), ours);
+        }
         front.kill().unwrap();
         front.wait().unwrap();
         let books = book.close();
@@ -326,7 +408,7 @@ fn switches(pid: u32) -> u64 {
 #[test]
 fn as_root_moving_to_another_group_does_not_help() {
     if !rustix::process::getuid().is_root() {
-        eprintln!("skipped: needs root");
+        skip(&"needs root");
         return;
     }
     let hybrid = Path::new("/sys/fs/cgroup/unified");

@@ -8,5 +8,9 @@
 )]
 
 mod behaviours;
+mod delegated;
+mod grace;
 mod keeping;
+mod scarce;
 pub mod stage;
+pub mod traces;

@@ -161,9 +161,14 @@ impl Browser {
 
     /// Opens a page and waits until it has been built.
     pub fn open(&mut self, url: &str) {
+        self.go(url);
+        self.wait_for("document.documentElement?.dataset.ready === 'true'");
+    }
+
+    /// Goes to a page.
+    pub fn go(&mut self, url: &str) {
         let went = self.call("Page.navigate", json!({"url": url}));
         assert!(went["errorText"].is_null(), "{url}: {went}");
-        self.wait_for("document.documentElement?.dataset.ready === 'true'");
     }
 
     /// What an expression is worth on the page, once it is settled.

@@ -39,6 +39,8 @@ pub struct Simulated {
     pub limits: &'static str,
     pub instances: Vec<String>,
     pub slots: usize,
+    /// Whether outcomes say in which slot they were: older journals do not.
+    pub tells_slots: bool,
     pub fate: Fate,
     pub stderr: &'static str,
     /// Whether the end is on record.
@@ -55,6 +57,7 @@ impl Default for Simulated {
             limits: "{of: cpu, max: 5s, grid: 10}",
             instances: vec![],
             slots: 2,
+            tells_slots: true,
             fate: Fate::Mixed,
             stderr: "solver: cannot allocate the watch lists\nterminate called after throwing 'std::bad_alloc'\n",
             is_ended: true,
@@ -65,6 +68,7 @@ impl Default for Simulated {
 /// A pull under way: when it ends, and with what.
 struct Running {
     ends: f64,
+    slot: u32,
     pull: PullRecord,
     outcome: OutcomeRecord<'static>,
 }
@@ -223,7 +227,15 @@ impl Making {
         self.journal.append(&pull).unwrap();
         self.state.launched(&pull);
         let outcome = outcome(&self.what, &pull, self.now);
+        // The last one that is free: a reader that guesses takes the first.
+        let is_free = |slot: &u32| {
+            self.running
+                .iter()
+                .all(|Reverse(other)| other.slot != *slot)
+        };
+        let slot = (1..=self.what.slots as u32).rev().find(is_free);
         self.running.push(Reverse(Running {
+            slot: slot.unwrap(),
             ends: self.now + outcome.wall.unwrap() + 0.002,
             pull,
             outcome,
@@ -233,8 +245,12 @@ impl Making {
 
     fn learn(&mut self, ended: Running) {
         let Running {
-            pull, mut outcome, ..
+            pull,
+            mut outcome,
+            slot,
+            ..
         } = ended;
+        outcome.slot = (self.what.tells_slots && self.what.slots > 1).then_some(slot);
         outcome.at = Some(self.now);
         self.journal.append(&outcome).unwrap();
         let observation = outcome.observation(pull.pull()).unwrap();

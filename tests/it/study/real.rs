@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::scene::{Scene, expect};
+use crate::scene::{Scene, expect, story};
 
 /// Six forests, limited by work, so that every study of them is the same to the last bit.
 const FORESTS: &str = "\
@@ -107,6 +107,50 @@ fn the_wall_budget_ends_it_and_another_scenario_is_refused() {
     );
 }
 
+/// How many rounds of this run were played.
+fn rounds(scene: &Scene, run: &str) -> usize {
+    story(&scene.path().join("real/runs").join(run)).1.len()
+}
+
+#[test]
+fn the_wall_budget_ends_calibration_too() {
+    let slow = "name: slow
+target: {command: [sleep, \"{nap}\"], reward: {exit: [0]}}
+arms: {list: [{nap: 0.3}, {nap: 0.4}, {nap: 0.5}, {nap: 0.6}]}
+limits: {of: wall, wall: 20s, calibrate: {points: 3}}
+policy: [uniform, fixed]
+budget: {rounds: 2, wall: 500ms}
+";
+    let scene = Scene::new(slow);
+    let study = ["study", "s.yaml", "--out", "real"];
+    let (table, said) = expect(&scene.captime(&study), 0);
+    assert_eq!(table, "");
+    assert!(
+        said.contains("the wall budget of 500 ms is over")
+            && said.contains("nothing has been played yet"),
+        "{said}"
+    );
+    assert!(rounds(&scene, "calibration") < 4);
+    assert!(!scene.path().join("real/runs/uniform-1").exists());
+    // Raised, it goes on with what was measured.
+    scene.write("s.yaml", &slow.replace("wall: 500ms", "wall: 10m"));
+    let (table, _) = expect(&scene.captime(&study), 0);
+    assert!(table.contains("uniform"), "{table}");
+    assert_eq!(rounds(&scene, "calibration"), 4);
+}
+
+#[test]
+fn policies_take_turns_so_that_whatever_ends_a_study_they_have_played_as_much() {
+    let endless = FORESTS
+        .replace("rounds: 24", "rounds: 1000000, wall: 4s")
+        .replace("[rcucb, uniform]", "[rcucb, uniform, fixed]");
+    let scene = scene(&endless);
+    expect(&scene.captime(&["study", "s.yaml", "--out", "real"]), 0);
+    let played = ["rcucb-1", "uniform-1", "fixed-1"].map(|run| rounds(&scene, run));
+    let (most, least) = (played.iter().max().unwrap(), played.iter().min().unwrap());
+    assert!(*least >= 2 && most - least <= 1, "{played:?}");
+}
+
 #[test]
 fn recording_goes_on_and_what_was_recorded_is_replayed_with_calibrated_limits() {
     let scene = scene(&FORESTS.replace("of: work, work: 1e9", "of: cpu, cpu: 5s"));
@@ -134,6 +178,19 @@ fn recording_goes_on_and_what_was_recorded_is_replayed_with_calibrated_limits() 
         "CPU times never repeat"
     );
     assert_eq!(table("reward.csv").lines().count(), 5);
+    // What is printed holds for a scenario in any folder.
+    let folder = scene.path().join("recorded");
+    let folder = folder.display();
+    let expected = format!(
+        "target: {{recorded: {{consumption: {folder}/consumption.csv, reward: {folder}/reward.csv, cutoff: 5s}}}}\n"
+    );
+    assert_eq!(line, expected);
+    let (why, said) = expect(&scene.captime(&["explain", "recorded", "8"]), 0);
+    assert!(
+        why.contains("round 8:") && why.contains("`captime record` runs every arm in its turn"),
+        "{why}"
+    );
+    assert_eq!(said, "", "nobody would have chosen otherwise");
     // Replayed: the same scenario on another target.
     let rest = FORESTS.split_once("limits").unwrap().1;
     let rest = rest.replace("of: work, work: 1e9", "of: cpu, cpu: 5s");

@@ -1,0 +1,101 @@
+//! What it tells those who look on: what it believes of pairs, and why it chose.
+
+use std::ops::Range;
+
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+use super::belief::{Draw, Mean, cells};
+use super::pool::Drawn;
+use super::{Answer, SimilarTs};
+use crate::policy::{Candidate, Recommendation};
+
+/// Curves drawn for the interval around a gain.
+const CURVES: usize = 160;
+
+/// What is believed of a pair.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Belief {
+    pub gain: f64,
+    /// 95 % of what is believed.
+    pub interval: (f64, f64),
+}
+
+impl SimilarTs {
+    /// What is believed of a member at these limits.
+    pub(super) fn beliefs(&self, place: usize, limits: Range<usize>) -> Vec<Belief> {
+        let mut gains = vec![];
+        // By arm, so that what is said of it does not depend on what else is asked.
+        let mut rng = Pcg64Mcg::seed_from_u64(u64::from(self.pool.members[place].arm));
+        let mut drawn = vec![Vec::with_capacity(CURVES); limits.len()];
+        for _ in 0..CURVES {
+            let (rng, sure) = (&mut rng, 1.0);
+            self.curve(place, &mut Draw { rng, sure }, &mut gains);
+            for (drawn, gain) in drawn.iter_mut().zip(&gains[limits.clone()]) {
+                drawn.push(*gain);
+            }
+        }
+        self.curve(place, &mut Mean, &mut gains);
+        let beliefs = drawn.iter_mut().zip(&gains[limits]).map(|(drawn, &gain)| {
+            drawn.sort_by(f64::total_cmp);
+            let (low, high) = (drawn[CURVES / 40], drawn[CURVES - 1 - CURVES / 40]);
+            Belief {
+                gain,
+                interval: (low.min(gain), high.max(gain)),
+            }
+        });
+        beliefs.collect()
+    }
+
+    /// What is believed of an arm at every limit; nothing where the answer rests on the plain estimates.
+    pub(super) fn believed_of(&self, arm: usize) -> Option<Vec<Recommendation>> {
+        if self.parameters.recommend != Answer::Posterior {
+            return None;
+        }
+        let Some(place) = self.pool.find(arm) else {
+            return Some(vec![]);
+        };
+        let beliefs = self.beliefs(place, 0..self.costs.len());
+        let told = beliefs.into_iter().enumerate().map(|(k, belief)| {
+            let estimated = self.estimates.recommendation(arm, k);
+            Recommendation {
+                gain: belief.gain,
+                interval: belief.interval,
+                ..estimated
+            }
+        });
+        Some(told.collect())
+    }
+
+    /// A member as it was seen when its curve was drawn.
+    pub(super) fn candidate(&self, (place, drawn): (usize, Drawn), index: f64) -> Candidate {
+        let arm = self.pool.members[place].arm as usize;
+        let belief = self.beliefs(place, drawn.aim..drawn.aim + 1)[0];
+        Candidate {
+            compared_at: self.estimates.pull(arm, drawn.aim).limit,
+            mean: belief.gain,
+            width: (belief.interval.1 - belief.interval.0) / 2.0,
+            interval: belief.interval,
+            survival: self.survival(place, drawn.k),
+            ..self.estimates.candidate(arm, drawn.k, index)
+        }
+    }
+
+    /// The share of its runs believed to be still going at a limit.
+    fn survival(&self, place: usize, k: usize) -> f64 {
+        let member = &self.pool.members[place];
+        let strength = self.weights.hazard;
+        let mut survivals = vec![];
+        let mut survival = 1.0;
+        cells(
+            &self.ground(),
+            &member.of_arm(0.0),
+            member.own.mean(),
+            |cell| {
+                survival *= 1.0 - (strength * cell.usual + cell.ended) / (strength + cell.runs);
+                survivals.push(survival);
+            },
+        );
+        survivals[k]
+    }
+}

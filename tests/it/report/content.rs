@@ -1,0 +1,262 @@
+//! What the page says, by its data.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use super::browser::browser;
+use super::simulated::Simulated;
+use super::{data, report};
+use crate::scene::{Scene, expect, send};
+
+fn number(value: &Value) -> f64 {
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The default policy believes more than the plain means say; the answer, its rivals, the table and the curves must all be
+/// told from the same source.
+#[test]
+fn a_well_known_best_arm_is_not_called_worse_than_a_lucky_pull() {
+    let root = tempfile::tempdir().unwrap();
+    for (name, rounds) in [("r20", 20), ("r60", 60), ("r200", 200), ("r600", 600)] {
+        let run = Simulated {
+            name,
+            rounds,
+            policy: "similar-ts",
+            ..Simulated::default()
+        };
+        let data = data(&run.write(root.path()));
+        let answer = &data["answer"];
+        assert_eq!(data["is_believed"], true);
+        let rivals = answer["against"].as_array().unwrap();
+        assert!(
+            !rivals.is_empty(),
+            "{name}: the default arm is always there"
+        );
+        for rival in rivals {
+            let difference = number(&answer["gain"]) - number(&rival["gain"]);
+            assert!(
+                (difference - number(&rival["difference"])).abs() < 1e-3,
+                "{rival}"
+            );
+            // Of an arm that was never pulled much may be hoped.
+            let pulls = number(&rival["pulls"]);
+            let is_known_less = pulls > 0.0 && pulls <= number(&answer["pulls"]);
+            assert!(
+                difference > -0.01 || !is_known_less,
+                "{name}: {rival} {answer}"
+            );
+            assert!(
+                number(&rival["sure"]) > 0.45 || !is_known_less,
+                "{name}: {rival}"
+            );
+        }
+        // The table and the curve have the same pair with the same gain.
+        let arm = answer["arm"].as_u64().unwrap() as usize;
+        let curve = data["best"][0]["gain"].as_array().unwrap();
+        let same = |at: &Value| (number(&at[0]) - number(&answer["limit"])).abs() < 1e-6;
+        let there = curve.iter().find(|point| same(point)).unwrap();
+        for (place, field) in [(1, "gain"), (2, "low"), (3, "high")] {
+            assert_eq!(there[place], answer[field], "{name}: {field}");
+        }
+        if data["arms"]["limit"][arm - 1] == answer["limit"] {
+            assert_eq!(data["arms"]["gain"][arm - 1], answer["gain"], "{name}");
+            assert_eq!(data["arms"]["low"][arm - 1], answer["low"], "{name}");
+        }
+        // What is known now of the answer is what is answered now.
+        let last = data["course"]["incumbents"]
+            .as_array()
+            .unwrap()
+            .last()
+            .unwrap();
+        assert_eq!(last["gain"], last["now"], "{name}");
+        assert_eq!(last["gain"], answer["gain"], "{name}");
+    }
+}
+
+#[test]
+fn commands_on_the_page_mean_this_run_and_no_newer_one() {
+    let root = tempfile::Builder::new()
+        .prefix("it's here ")
+        .tempdir()
+        .unwrap();
+    let older = Simulated::default().write(root.path());
+    let newer = Simulated {
+        rounds: 7,
+        ..Simulated::default()
+    };
+    let newer = newer.write(&root.path().join("elsewhere"));
+    fs::rename(newer, root.path().join("runs/made-up-2")).unwrap();
+    let data = data(&older);
+    // As a shell reads it, and from anywhere.
+    let line = format!(
+        "{} explain {} 300",
+        env!("CARGO_BIN_EXE_captime"),
+        data["run"].as_str().unwrap()
+    );
+    let output = Command::new("sh")
+        .args(["-c", &line])
+        .current_dir("/")
+        .output()
+        .unwrap();
+    let (text, _) = expect(&output, 0);
+    assert!(text.starts_with("round 300: "), "{text}");
+    let again: Vec<&str> = data["facts"]["reproduce"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line.as_str().unwrap())
+        .collect();
+    let export = again[2].replace("captime ", &format!("{} ", env!("CARGO_BIN_EXE_captime")));
+    let output = Command::new("sh")
+        .args(["-c", &export])
+        .current_dir("/")
+        .output()
+        .unwrap();
+    let (table, _) = expect(&output, 0);
+    assert_eq!(table.lines().count(), 601, "{again:?}");
+    assert!(again[1].starts_with("captime best '/"), "{again:?}");
+}
+
+/// Lane and round of the bars of the timeline.
+fn lanes(data: &Value) -> Vec<(u64, u64)> {
+    let bars = data["course"]["timeline"]["bars"].as_array().unwrap();
+    bars.iter()
+        .map(|bar| (bar[0].as_u64().unwrap(), bar[3].as_u64().unwrap()))
+        .collect()
+}
+
+#[test]
+fn slots_are_those_of_the_journal_or_told_from_times_in_an_old_one() {
+    let root = tempfile::tempdir().unwrap();
+    let run = Simulated {
+        rounds: 200,
+        slots: 3,
+        ..Simulated::default()
+    };
+    let folder = run.write(root.path());
+    let told = data(&folder);
+    assert_eq!(told["course"]["timeline"]["is_told"], true);
+    let journal = fs::read_to_string(folder.join("journal.jsonl")).unwrap();
+    for (lane, round) in lanes(&told) {
+        let start = format!("{{\"outcome\":{round},");
+        let line = journal
+            .lines()
+            .find(|line| line.starts_with(&start))
+            .unwrap();
+        assert!(line.contains(&format!("\"slot\":{lane}")), "{lane} {line}");
+    }
+    let old = Simulated {
+        name: "old",
+        tells_slots: false,
+        ..run
+    };
+    let old = data(&old.write(root.path()));
+    assert_eq!(old["course"]["timeline"]["is_told"], false);
+    let guessed = lanes(&old);
+    assert_eq!(guessed.len(), 200);
+    assert_eq!(guessed.iter().map(|(lane, _)| *lane).max(), Some(3));
+    assert_ne!(guessed, lanes(&told), "the journal knows better");
+}
+
+/// Pulls that take some milliseconds, as many as are wanted.
+fn slow(rounds: u64) -> String {
+    format!(
+        "name: slow\ntarget:\n  command: [sh, -c, 'sleep 0.0{{a}}; echo score=0.{{a}}']\n  reward: {{stdout: 'score=([0-9.]+)'}}\n\
+         arms: {{grid: {{a: [1, 2, 3]}}}}\nlimits: {{of: wall, grid: [5s, 20s]}}\nprice: {{cost: x, penalty: 10 * x}}\n\
+         budget: {{rounds: {rounds}}}\nslots: 2\nseed: 5\n"
+    )
+}
+
+fn sessions(data: &Value) -> &[Value] {
+    data["course"]["sessions"].as_array().unwrap()
+}
+
+#[test]
+fn a_resumed_run_has_a_report_with_both_sessions() {
+    let scene = Scene::new(&slow(100_000));
+    let folder = scene.run_folder("slow");
+    // Interrupted, then killed, then done.
+    let child = scene.start(&["--quiet"]);
+    scene.wait_for_outcomes("slow", 5);
+    send(&child, Signal::SIGINT);
+    expect(&child.wait_with_output().unwrap(), 130);
+    let first = data(&folder);
+    assert_eq!(first["status"]["state"], "interrupted");
+    let mut child = scene.start(&["--quiet"]);
+    let learned = first["status"]["learned"].as_u64().unwrap();
+    scene.wait_for_outcomes("slow", learned as usize + 5);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let second = data(&folder);
+    assert_eq!(second["status"]["state"], "open");
+    let all = second["status"]["learned"].as_u64().unwrap() + 20;
+    scene.write("s.yaml", &slow(100_001));
+    let child = scene.start(&["--quiet"]);
+    scene.wait_for_outcomes("slow", all as usize);
+    send(&child, Signal::SIGINT);
+    expect(&child.wait_with_output().unwrap(), 130);
+    let third = data(&folder);
+    assert_eq!(sessions(&third).len(), 3);
+    assert_eq!(third["facts"]["sessions"].as_array().unwrap().len(), 3);
+    // Time and rounds go on where they were: no session begins before the last one ended.
+    assert_eq!(sessions(&third)[1][2].as_u64().unwrap(), learned);
+    for pair in sessions(&third).windows(2) {
+        assert!(number(&pair[0][1]) < number(&pair[1][1]), "{pair:?}");
+        assert!(number(&pair[0][2]) < number(&pair[1][2]), "{pair:?}");
+    }
+    let ends: Vec<f64> = third["rounds"]["at"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(number)
+        .collect();
+    assert!(ends.is_sorted(), "{ends:?}");
+    assert!(third["status"]["learned"].as_u64().unwrap() >= all);
+    let Some(mut browser) = browser() else { return };
+    browser.open_file(&report(&folder));
+    browser.draw_all();
+    browser.assert_quiet();
+    let starts = browser.evaluate(
+        "document.querySelectorAll('#chart-cumulative-time g[aria-label=rule][stroke-dasharray] line').length",
+    );
+    assert_eq!(starts, json!(2), "two sessions began later");
+}
+
+#[test]
+fn a_run_writes_its_report_on_the_way() {
+    let scene = Scene::new(&slow(100_000));
+    let child = scene.start(&["--quiet", "--report-every", "100ms"]);
+    let page = scene.run_folder("slow").join("report.html");
+    let began = std::time::Instant::now();
+    let rounds = |page: &Path| -> Option<usize> {
+        let text = fs::read_to_string(page).ok()?;
+        let rest = text.split_once("\"learned\":")?.1;
+        rest[..rest.find(',')?].parse().ok()
+    };
+    // It is there, and another time it tells of more.
+    let mut seen: Vec<usize> = vec![];
+    while seen.len() < 2 {
+        assert!(began.elapsed() < Duration::from_mins(1), "{seen:?}");
+        if let Some(learned) = rounds(&page)
+            && seen.last().is_none_or(|last| learned > *last)
+        {
+            seen.push(learned);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    send(&child, Signal::SIGINT);
+    expect(&child.wait_with_output().unwrap(), 130);
+    let learned = data(&scene.run_folder("slow"))["status"]["learned"].as_u64();
+    assert_eq!(
+        rounds(&page).map(|rounds| rounds as u64),
+        learned,
+        "the last one is of all"
+    );
+}
