@@ -294,11 +294,23 @@ fn a_memory_limit_below_what_exec_needs_is_a_clear_end() {
     }
 }
 
+/// Before Linux 6.2 a process's own count of its pages is up to 64 behind for each thread: 256 KiB that a look does not see.
+fn counts_pages_in_batches() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map(|part| part.parse().unwrap_or(0));
+    let version: (u32, u32) = (numbers.next().unwrap(), numbers.next().unwrap());
+    version < (6, 2)
+}
+
 fn memory_is_too_small(level: &str, limit: &str) {
     let mut command = Command::new(captime());
     command
         .args(["exec", "--level", level, "--memory", limit])
-        .args(["--report", "-", "--", "sleep", "1"]);
+        .args(["--report", "-", "--", "sleep"])
+        // Where memory is sampled, long enough for a look on the slowest machine.
+        .arg(if level == "cgroup2" { "1" } else { "10" });
     let output = leaving_nothing(&mut command);
     let stderr = text(&output.stderr);
     let seen: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
@@ -306,6 +318,9 @@ fn memory_is_too_small(level: &str, limit: &str) {
         // What a start takes differs from kernel to kernel.
         Some(0) if level == "cgroup2" && limit.len() == "128KiB".len() => {
             assert_eq!(seen["cause"], "none");
+        }
+        Some(0) if level == "subreaper" && counts_pages_in_batches() => {
+            assert_eq!(seen["memory_exact"], false);
         }
         Some(124) => {
             assert_eq!(seen["cause"], "memory", "{limit}: {stderr}");

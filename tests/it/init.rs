@@ -38,8 +38,8 @@ fn every_kind_passes_its_own_check_without_a_warning_of_substance() {
 fn every_kind_runs_as_it_is() {
     for (kind, budget, rounds) in [
         ("forest", "budget: {wall: 30s}", 36),
-        ("solver", "budget: {wall: 30s}", 12),
-        ("script", "budget: {rounds: 300, wall: 60s}", 12),
+        ("solver", "budget: {wall: 30s}", 40),
+        ("script", "budget: {rounds: 300, wall: 60s}", 80),
     ] {
         if kind == "solver"
             && let Err(error) = std::process::Command::new("minisat").arg("--help").output()

@@ -183,7 +183,9 @@ fn exec_in_background(book: &Book, level: Level, mode: &str) -> std::process::Ch
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    book.wait_for_start();
+    // And has had the time to misbehave.
+    std::thread::sleep(Duration::from_millis(200));
     child
 }
 
@@ -219,7 +221,7 @@ fn killing_captime_exec_under_a_memory_limit_leaves_no_group() {
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(500));
+        book.wait_for_start();
         // Whoever cleans up is not in the group of what it cleans up: it would count, and could be killed with the others.
         if stage.level() == Level::Cgroup2 {
             let groups_of =

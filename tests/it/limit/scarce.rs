@@ -209,7 +209,9 @@ fn nothing_is_left_behind_by_a_run_that_failed() {
             .args(["exec", "--level", level, "--memory", "1B"])
             .args(["--", "no-such-program"]);
         let output = leaving_nothing(&mut command);
-        assert!(matches!(output.status.code(), Some(125 | 127)));
+        // With cgroup2 alone the kernel may end it before it can fail.
+        let status = output.status.code();
+        assert!(matches!(status, Some(124 | 125 | 127)), "{status:?}");
     }
 }
 

@@ -72,6 +72,7 @@ pub fn now() -> Duration {
 /// A named pipe that is read to its end in the background.
 pub struct Book {
     folder: tempfile::TempDir,
+    started: mpsc::Receiver<()>,
     done: mpsc::Receiver<Books>,
 }
 
@@ -119,13 +120,16 @@ impl Books {
         most
     }
 
-    fn read(file: File) -> Self {
+    fn read(file: File, tell_start: &mpsc::Sender<()>) -> Self {
         let mut books = Self::default();
         for line in BufReader::new(file).lines().map_while(Result::ok) {
             let words: Vec<&str> = line.split(' ').collect();
             let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
             match (words[0], number(1), number(2)) {
-                ("start", Some(at), _) => books.start = Duration::from_nanos(at),
+                ("start", Some(at), _) => {
+                    books.start = Duration::from_nanos(at);
+                    let _ = tell_start.send(());
+                }
                 ("cpu", Some(pid), Some(used)) => {
                     books.cpu.insert(pid, Duration::from_nanos(used));
                 }
@@ -154,13 +158,18 @@ impl Book {
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666))
             .unwrap();
         let (tell, done) = mpsc::channel();
+        let (tell_start, started) = mpsc::channel();
         std::thread::spawn(move || {
             // Waits for the first process to open it.
             if let Ok(file) = File::open(path) {
-                let _ = tell.send(Books::read(file));
+                let _ = tell.send(Books::read(file, &tell_start));
             }
         });
-        Self { folder, done }
+        Self {
+            folder,
+            started,
+            done,
+        }
     }
 
     pub fn path(&self) -> PathBuf {
@@ -172,6 +181,13 @@ impl Book {
         let mut command = vec![misbehave().into_os_string(), self.path().into_os_string()];
         command.extend(arguments.iter().map(OsString::from));
         command
+    }
+
+    /// Waits until the program runs.
+    pub fn wait_for_start(&self) {
+        self.started
+            .recv_timeout(Duration::from_secs(10))
+            .expect("the program has not started");
     }
 
     /// The books, once every process is gone; fails if that takes ten more seconds.
