@@ -17,7 +17,7 @@
 //! let text = "target: {synthetic: {problem: poscorr}}\npolicy: joint-ts\nseed: 3\n";
 //! let scenario = captime::scenario::parse(text, "mine.yaml".as_ref(), ".".as_ref())?.scenario;
 //! let target = Synthetic::new(SyntheticProblem::parse("poscorr")?);
-//! let mut state = State::new(Plan::of(&scenario, target.instances()));
+//! let mut state = State::new(Plan::of(&scenario, target.instance_names()));
 //! for _ in 0..300 {
 //!     let Next::Pull(pull) = state.choose() else { break };
 //!     state.launched(&pull);

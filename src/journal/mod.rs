@@ -12,7 +12,7 @@
 //! # let text = "name: mine\ntarget: external\narms: {list: [{a: 1}, {a: 2}]}\nlimits: {of: wall, grid: [1s, 5s]}\nprice: {cost: x, penalty: 10 * x}\n";
 //! # let scenario = captime::scenario::parse(text, "mine.yaml".as_ref(), ".".as_ref())?.scenario;
 //!
-//! let plan = Plan::of(&scenario, 0);
+//! let plan = Plan::of(&scenario, &[]);
 //! let mut run = open(&folder, &scenario, plan, Syncing::AtEnd, &serde_json::Value::Null, |_| {})?;
 //! let Next::Pull(pull) = run.state.choose() else {
 //!     unreachable!("there is nothing to wait for");
