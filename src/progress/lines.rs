@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use super::aside::Aside;
 use super::words::{self, Words};
 use crate::journal::{Calibrated, EndReason, PullRecord};
 use crate::orchestrator::{Now, Watch};
@@ -10,25 +11,26 @@ use crate::orchestrator::{Now, Watch};
 /// Writes a line now and then.
 pub struct Lines {
     words: Words,
-    to: Box<dyn Write>,
+    to: Aside<String>,
     started: Option<(Instant, u64)>,
     next: Duration,
 }
 
 impl Lines {
     /// Writes to `to`.
-    pub fn new(words: Words, to: Box<dyn Write>) -> Self {
+    pub fn new(words: Words, mut to: Box<dyn Write + Send>) -> Self {
+        // Nobody reads it: the run itself matters, and goes on.
+        let show = move |line: String| drop(writeln!(to, "captime: {line}"));
         Self {
             words,
-            to,
+            to: Aside::new(show),
             started: None,
             next: Duration::from_secs(5),
         }
     }
 
-    fn say(&mut self, text: &str) {
-        // Nobody reads it: the run itself matters, and goes on.
-        let _ = writeln!(self.to, "captime: {text}");
+    fn say(&self, text: &str) {
+        self.to.tell(text.to_owned());
     }
 }
 
@@ -67,15 +69,12 @@ impl Watch for Lines {
     }
 
     fn lost(&mut self, pull: &PullRecord, why: &str) {
-        self.say(&format!(
-            "round {} was lost and runs again: {why}",
-            pull.round
-        ));
+        self.say(&words::lost(pull, why));
     }
 
     fn stopping(&mut self, reason: EndReason, now: &Now<'_>) {
-        if reason == EndReason::Interrupted && now.slots.iter().any(Option::is_some) {
-            self.say("stopping what runs; once more leaves at once");
+        if let Some(words) = words::stopping(reason, now) {
+            self.say(words);
         }
     }
 }

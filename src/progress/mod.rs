@@ -1,6 +1,7 @@
 //! Live views of a run, on stderr (a terminal, or a line now and then) or as JSON events on stdout. Looking on changes nothing.
 
 mod account;
+mod aside;
 mod events;
 mod lines;
 mod terminal;

@@ -1,5 +1,6 @@
 //! Numbers of a run as people read them.
 
+use crate::journal::{EndReason, PullRecord};
 use crate::orchestrator::{Now, State, Tally};
 use crate::policy::Recommendation;
 use crate::quantity::{self, counted};
@@ -70,6 +71,18 @@ impl Words {
             share(tally.failed)
         )
     }
+}
+
+/// A pull that its launcher lost.
+pub(super) fn lost(pull: &PullRecord, why: &str) -> String {
+    format!("round {} was lost and runs again: {why}", pull.round)
+}
+
+/// What there is to say when a run begins to stop.
+pub(super) fn stopping(reason: EndReason, now: &Now<'_>) -> Option<&'static str> {
+    let is_running = now.slots.iter().any(Option::is_some);
+    (reason == EndReason::Interrupted && is_running)
+        .then_some("stopping what runs; once more leaves at once")
 }
 
 /// What is known of the best pair's gain.

@@ -176,6 +176,17 @@ pub fn nothing_is_left(marker: &str) {
     }
 }
 
+/// Waits until this is so, as long as the child runs.
+pub fn until(child: &mut Child, what: &str, is_so: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        let ended = child.try_wait().unwrap();
+        assert!(ended.is_none(), "ended before {what}: {ended:?}");
+        assert!(since.elapsed() < Duration::from_mins(2), "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 pub fn send(child: &Child, signal: nix::sys::signal::Signal) {
     let id = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
     nix::sys::signal::kill(id, signal).unwrap();

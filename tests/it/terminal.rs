@@ -11,7 +11,7 @@ use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{PtyMaster, grantpt, posix_openpt, ptsname_r, unlockpt};
 
-use crate::scene::{Scene, alive, decisions_follow, houses, nothing_is_left, story};
+use crate::scene::{Scene, alive, decisions_follow, houses, nothing_is_left, story, until};
 
 /// A terminal and the captime that has it.
 struct Session {
@@ -174,11 +174,9 @@ fn a_terminal_that_is_closed_ends_the_run_and_it_goes_on() {
     let scene = Scene::new(&sleeping(&marker, "100{a}", 4));
     let mut session = Session::start(&scene, &["run", "s.yaml"], &[]);
     session.until("slot 2  round 2");
-    let since = Instant::now();
-    while alive(&marker).len() < 2 {
-        assert!(since.elapsed() < Duration::from_mins(1));
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until(&mut session.captime, "two pulls", || {
+        alive(&marker).len() > 1
+    });
     let Session {
         master,
         mut captime,
@@ -203,6 +201,28 @@ fn a_terminal_that_is_closed_ends_the_run_and_it_goes_on() {
     } = again;
     drop(master);
     assert_eq!(captime.wait().unwrap().code(), Some(130));
+    nothing_is_left(&marker);
+}
+
+#[test]
+fn a_terminal_that_was_stopped_does_not_stop_the_run() {
+    let marker = format!("stuck-{}", std::process::id());
+    let scene = Scene::new(&sleeping(&marker, "0.1{a}", 500));
+    let mut session = Session::start(&scene, &["run", "s.yaml"], &[]);
+    session.until("slot 2  round");
+    // Ctrl-S: the terminal takes nothing any more.
+    session.master.write_all(b"\x13").unwrap();
+    let outcomes = || story(&scene.run_folder("watched")).1.len();
+    let (since, before) = (Instant::now(), outcomes());
+    // More than waits to be shown at five pictures a second, then some.
+    while since.elapsed() < Duration::from_secs(3) || outcomes() < before + 20 {
+        assert!(since.elapsed() < Duration::from_mins(1), "{}", outcomes());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    session.master.write_all(b"\x11\x03").unwrap();
+    session.until("stopping what runs");
+    let (code, shown) = session.end();
+    assert_eq!(code, Some(130), "{shown}");
     nothing_is_left(&marker);
 }
 
