@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::estimate::Estimates;
+use super::estimate::{Estimates, Stat};
 use super::tournament::Line;
 use crate::round::{ArmId, Limit, Pull};
 
@@ -201,6 +201,16 @@ impl Default for Remembered {
 }
 
 impl Remembered {
+    /// The choice of a pair with these counts, with widths multiplied by `s`.
+    pub fn choice(pair: (usize, usize), stat: &Stat, s: f64) -> Self {
+        let is_first = stat.count + stat.pending == 0;
+        Self {
+            why: if is_first { Why::Opening } else { Why::Index },
+            s,
+            pair: Some(pair),
+        }
+    }
+
     /// Looks at all pairs once more to find the runner-up, by the lines the choice was made by.
     pub fn explain<'a>(
         &self,

@@ -1,36 +1,19 @@
 //! UCB1 over arms, always at the largest limit: what people do today when they tune under a fixed time-out.
 
 use rand::Rng;
-use serde::Serialize;
 
 use super::estimate::Estimates;
 use super::explanation::Remembered;
 use super::rcucb::scale;
-use super::recommendation::Recommend;
+pub use super::recommendation::OnlyRecommend as Parameters;
 use super::survival::Survival;
 use super::tournament::{Line, Tournament};
 use super::ucb::line;
-use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
+use super::{Explanation, Policy, Problem, Recommendation};
 use crate::round::{Limit, Observation, Pull, Round};
 
 /// As scenarios and the command line say it.
 pub const NAME: &str = "fixed";
-
-/// Its parameters.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Parameters {
-    /// How the answer is picked, among the arms at the largest limit.
-    pub recommend: Recommend,
-}
-
-impl Parameters {
-    /// Takes its options.
-    pub fn read(options: &mut Options) -> Self {
-        Self {
-            recommend: options.word("recommend", &Recommend::WORDS),
-        }
-    }
-}
 
 /// UCB1 at work.
 #[derive(Debug)]
@@ -72,16 +55,7 @@ impl Policy for Fixed {
         let s = scale(1.0, self.estimates.t());
         let (arm, k) = self.tournament.best(s, |arm| &self.lines[arm..=arm]);
         let stat = &self.estimates.of_arm(arm)[k];
-        let why = if stat.count + stat.pending == 0 {
-            Why::Opening
-        } else {
-            Why::Index
-        };
-        self.last = Remembered {
-            why,
-            s,
-            pair: Some((arm, k)),
-        };
+        self.last = Remembered::choice((arm, k), stat, s);
         self.estimates.pull(arm, k)
     }
 
@@ -95,13 +69,8 @@ impl Policy for Fixed {
         self.redraw(arm);
     }
 
-    fn recommend(&self) -> Option<Recommendation> {
-        self.estimates.recommend(self.parameters.recommend)
-    }
-
-    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
-        self.estimates
-            .recommend_at(limit, self.parameters.recommend)
+    fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
+        self.estimates.answer(at, self.parameters.recommend)
     }
 
     fn explain(&self) -> Explanation {

@@ -7,35 +7,18 @@
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use serde::Serialize;
 
 use super::beta::{Beta, own_rng};
 use super::estimate::{Estimates, Told};
 use super::explanation::Last;
 use super::opening::Opening;
-use super::recommendation::Recommend;
+pub use super::recommendation::OnlyRecommend as Parameters;
 use super::survival::Survival;
-use super::{Candidate, Explanation, Options, Policy, Problem, Recommendation, Why};
+use super::{Candidate, Explanation, Policy, Problem, Recommendation, Why};
 use crate::round::{Limit, Observation, Pull, Round, Seen};
 
 /// As scenarios and the command line say it.
 pub const NAME: &str = "joint-ts";
-
-/// Its parameters.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Parameters {
-    /// How the answer is picked.
-    pub recommend: Recommend,
-}
-
-impl Parameters {
-    /// Takes its options.
-    pub fn read(options: &mut Options) -> Self {
-        Self {
-            recommend: options.word("recommend", &Recommend::WORDS),
-        }
-    }
-}
 
 /// What is believed of one arm in the cell between two neighbouring limits.
 #[derive(Debug, Clone, Copy)]
@@ -268,13 +251,8 @@ impl Policy for JointTs {
         );
     }
 
-    fn recommend(&self) -> Option<Recommendation> {
-        self.estimates.recommend(self.parameters.recommend)
-    }
-
-    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
-        self.estimates
-            .recommend_at(limit, self.parameters.recommend)
+    fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
+        self.estimates.answer(at, self.parameters.recommend)
     }
 
     fn explain(&self) -> Explanation {

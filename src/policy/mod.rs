@@ -63,7 +63,7 @@ pub use kind::PolicyKind;
 pub use known::Known;
 pub use options::{OptionValue, Options, PolicyError};
 pub use problem::{NoArms, Problem};
-pub use recommendation::{Recommend, Recommendation};
+pub use recommendation::{OnlyRecommend, Recommend, Recommendation};
 pub use survival::Survival;
 
 use rand::Rng;
@@ -89,15 +89,23 @@ pub trait Policy: Send {
     /// Nobody will ask for a choice any more, as in a report: what only choices need may be left out from now on.
     fn retire(&mut self) {}
 
-    /// The pair to use if the run stopped now, with its interval; none before the first observation.
-    fn recommend(&self) -> Option<Recommendation>;
-
-    /// The arm to use where every run is granted this limit; none before the first observation.
+    /// The pair to use if the run stopped now, or the arm to use where every run is granted this limit, with its interval;
+    /// none before the first observation.
     ///
     /// The best *pair* is often an arm at a small limit, which says little about who solves most within a large one.
-    /// Where nothing was observed as far as this limit, the answer rests on the limit below it (else above it) that was
-    /// reached, and says so in its own limit.
-    fn recommend_at(&self, limit: Limit) -> Option<Recommendation>;
+    /// Where nothing was observed as far as the limit asked for, the answer rests on the limit below it (else above it) that
+    /// was reached, and says so in its own limit.
+    fn answer(&self, at: Option<Limit>) -> Option<Recommendation>;
+
+    /// The pair to use if the run stopped now.
+    fn recommend(&self) -> Option<Recommendation> {
+        self.answer(None)
+    }
+
+    /// The arm to use where every run is granted this limit.
+    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
+        self.answer(Some(limit))
+    }
 
     /// What is believed of an arm at every limit, for a policy whose answer rests on more than the plain estimates; none
     /// for all others.

@@ -304,13 +304,8 @@ impl Policy for Race {
         }
     }
 
-    fn recommend(&self) -> Option<Recommendation> {
-        self.estimates.recommend(self.parameters.recommend)
-    }
-
-    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
-        self.estimates
-            .recommend_at(limit, self.parameters.recommend)
+    fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
+        self.estimates.answer(at, self.parameters.recommend)
     }
 
     fn explain(&self) -> Explanation {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use super::Options;
 use super::estimate::{Estimates, Stat};
 use crate::round::{Limit, Pull};
 
@@ -21,6 +22,22 @@ pub struct Recommendation {
     pub pulls: u64,
     /// Share of them that had not ended at this limit.
     pub censored: f64,
+}
+
+/// The parameters of a policy that has no others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OnlyRecommend {
+    /// How the answer is picked.
+    pub recommend: Recommend,
+}
+
+impl OnlyRecommend {
+    /// Takes its options.
+    pub fn read(options: &mut Options) -> Self {
+        Self {
+            recommend: options.word("recommend", &Recommend::WORDS),
+        }
+    }
 }
 
 /// How the answer is picked from the estimates.
@@ -48,13 +65,12 @@ impl Recommend {
 }
 
 impl Estimates {
-    /// The pair this rule picks; ties go to the lowest arm, then the lowest limit.
-    pub(super) fn recommend(&self, rule: Recommend) -> Option<Recommendation> {
-        self.best_among(0..self.limits().len(), rule)
-    }
-
-    /// The arm this rule picks at one limit, or at the nearest that was reached, smaller ones first.
-    pub(super) fn recommend_at(&self, limit: Limit, rule: Recommend) -> Option<Recommendation> {
+    /// The pair this rule picks, or the arm it picks at one limit (or at the nearest that was reached, smaller ones
+    /// first); ties go to the lowest arm, then the lowest limit.
+    pub(super) fn answer(&self, at: Option<Limit>, rule: Recommend) -> Option<Recommendation> {
+        let Some(limit) = at else {
+            return self.best_among(0..self.limits().len(), rule);
+        };
         let above = self.limits().partition_point(|&own| own <= limit.get());
         let by_nearness = (0..above).rev().chain(above..self.limits().len());
         by_nearness

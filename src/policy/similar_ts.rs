@@ -10,6 +10,8 @@
 mod baseline;
 mod belief;
 mod evidence;
+mod learn;
+mod parameters;
 mod pool;
 mod similar;
 #[cfg(test)]
@@ -17,93 +19,27 @@ mod tests;
 mod told;
 mod tune;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use rand::{Rng, RngExt};
 use rand_pcg::Pcg64Mcg;
-use serde::Serialize;
 
-use self::baseline::{Baseline, NO_INSTANCE, Run};
-use self::belief::{Draw, Ground, Mean, Ratio, Take, Weights, cells, curve};
-use self::evidence::{Brought, Ends, Evidence};
+use self::baseline::{Baseline, Run};
+use self::belief::{Draw, Ground, Take, Weights, curve};
+use self::evidence::{Brought, Ends};
+pub use self::parameters::{Answer, Parameters};
 use self::pool::{Drawn, Pool};
 use super::beta::own_rng;
-use super::estimate::{Estimates, Told};
+use super::estimate::Estimates;
 use super::explanation::Last;
 use super::recommendation::Recommend;
 use super::survival::Survival;
-use super::{Explanation, Options, Policy, Problem, Recommendation, Turn, Why};
-use crate::round::{ArmId, Limit, Observation, Pull, Round, Seen};
+use super::{Explanation, Policy, Problem, Recommendation, Turn, Why};
+use crate::round::{ArmId, Limit, Observation, Pull, Round};
 use crate::space::Space;
 
 /// As scenarios and the command line say it.
 pub const NAME: &str = "similar-ts";
-
-/// Its parameters: each ingredient can be switched off.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[expect(clippy::struct_excessive_bools, reason = "they are switches")]
-pub struct Parameters {
-    /// Whether similar arms are asked.
-    pub similar: bool,
-    /// Whether anything is believed of an arm before its first run; if not, priors are flat.
-    pub population: bool,
-    /// Whether limits climb.
-    pub climb: bool,
-    /// Whether it chooses instances, where it may.
-    pub instances: bool,
-    /// How many runs a prior counts for in a hazard; as many as is likely if not given.
-    pub strength: Option<f64>,
-    /// Curves are drawn as if everything had been seen so many times: with very many arms, some draw of an arm that is
-    /// hardly known is always the largest.
-    pub sure: f64,
-    /// The share of the consumption that goes to runs at the largest limit, once that can be afforded and if there are
-    /// instances.
-    ///
-    /// The best pair often has a short limit, and whoever wants to know the best arm *at the largest limit* would wait for
-    /// ever. Without instances (the paper's problems) the pair is all that is asked for.
-    pub full: f64,
-    /// How the answer is picked.
-    pub recommend: Answer,
-}
-
-/// How the answer is picked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Answer {
-    /// The largest gain believed, similar arms included.
-    Posterior,
-    /// The rule of all other policies.
-    Safe,
-    /// The largest gain estimated.
-    Best,
-}
-
-impl Parameters {
-    /// Takes its options.
-    pub fn read(options: &mut Options) -> Self {
-        let answers = [
-            ("posterior", Answer::Posterior),
-            ("safe", Answer::Safe),
-            ("best", Answer::Best),
-        ];
-        let strength = options.number("strength", f64::NAN, "a number above 0", |number| {
-            number.is_finite() && number > 0.0
-        });
-        Self {
-            similar: options.flag("similar", true),
-            population: options.flag("population", true),
-            climb: options.flag("climb", true),
-            instances: options.flag("instances", true),
-            strength: Some(strength).filter(|strength| !strength.is_nan()),
-            sure: options.positive("sure", 2.0),
-            full: options.number("full", 0.5, "a number from 0 to 1", |share| {
-                (0.0..=1.0).contains(&share)
-            }),
-            recommend: options.word("recommend", &answers),
-        }
-    }
-}
 
 /// Nobody is granted a limit of more than this part of all that was spent, ...
 const PART: f64 = 0.02;
@@ -286,245 +222,6 @@ impl SimilarTs {
     }
 }
 
-/// How it learns.
-impl SimilarTs {
-    /// Enters what one pull told; gives the place of its arm.
-    fn learn(&mut self, arm: usize, told: &Told, seen: &Observation) -> usize {
-        let place = self.pool.place(arm, self.weights);
-        let limits = self.estimates.limits();
-        let cells = limits.len();
-        let reached = limits.partition_point(|limit| *limit <= told.reach);
-        let ended = told
-            .ended
-            .map(|ended| limits.partition_point(|limit| *limit < ended.consumption))
-            .filter(|cell| *cell < reached);
-        let instance = seen.pull().instance.unwrap_or(NO_INSTANCE);
-        let evidence = self.pool.members[place].evidence.as_ref();
-        let known = evidence.and_then(|evidence| evidence.reached.get(instance as usize));
-        let run = Run {
-            place: place as u32,
-            instance,
-            survived: ended.unwrap_or(reached) as u16,
-            is_ended: ended.is_some(),
-            known: known.copied().unwrap_or(0),
-        };
-        self.compare(&run);
-        self.runs.push(run);
-        self.spend(told, seen.pull().limit);
-        let (classes, instances) = (self.baseline.classes(), self.baseline.instances());
-        let evidence = self.pool.members[place]
-            .evidence
-            .get_or_insert_with(|| Box::new(Evidence::new(cells, classes, instances)));
-        evidence.add(&run, &self.baseline);
-        if let (Seen::Rewarded { reward, .. }, Some(cell), Some(ended)) =
-            (seen.seen(), ended, told.ended)
-        {
-            let cost = reward - ended.net;
-            evidence.brought[cell].add(reward, cost);
-            self.usual[cell].add(reward, cost);
-        }
-        place
-    }
-
-    /// Books what a run consumed.
-    fn spend(&mut self, told: &Told, limit: Limit) {
-        let consumption = told.ended.map_or(told.reach, |ended| ended.consumption);
-        let largest = self.estimates.limits().len() - 1;
-        self.spent += consumption;
-        if limit.get() >= self.estimates.limits()[largest] {
-            self.spent_in_full += consumption;
-        }
-        if self.affordable() == largest {
-            self.full_from = self.full_from.min(self.spent);
-        }
-    }
-
-    /// Compares a run with an earlier one of the same arm on the same instance that had not ended so far: did this one?
-    ///
-    /// If runs were independent, some would. If none does, they are echoes, and hardly count.
-    fn compare(&mut self, run: &Run) {
-        let cells = self.costs.len();
-        let known = usize::from(run.known);
-        if known == 0 || known >= cells {
-            return;
-        }
-        let member = &self.pool.members[run.place as usize];
-        let until = known.min(usize::from(run.survived) + usize::from(run.is_ended));
-        let hazards = self.baseline.of_class(self.baseline.class(run.instance));
-        let hazards = hazards.iter().zip(&member.ratios).take(until);
-        let sum: f64 = hazards.map(|(hazard, ratio)| hazard * ratio).sum();
-        self.surprise.expected += 1.0 - (-sum * member.own.mean()).exp();
-        if run.is_ended && run.survived < run.known {
-            self.surprise.seen += 1.0;
-        }
-        self.baseline.again = self.surprise.ratio(1.0).min(1.0);
-    }
-
-    /// Learns everything anew from all runs.
-    fn fit(&mut self, seed: u64) {
-        if self.parameters.population {
-            self.pool.newcomers(self.weights);
-            // What is usual depends on who ran, and who is fast on what is usual.
-            for _ in 0..2 {
-                self.fit_baseline();
-                self.fit_similar(seed);
-                self.fit_weights();
-                for place in 0..self.pool.members.len() {
-                    self.reconsider(place);
-                }
-            }
-            self.send_away();
-        }
-        self.fit_at = self.runs.len() + (self.runs.len() / 5).max(8);
-    }
-
-    fn fit_baseline(&mut self) {
-        let members = &self.pool.members;
-        let ratio = |place: u32, cell: usize| {
-            let member = &members[place as usize];
-            member.ratios[cell] * member.own.mean()
-        };
-        self.baseline.fit(&self.runs, ratio);
-        for member in &mut self.pool.members {
-            if let Some(evidence) = &mut member.evidence {
-                evidence.clear(self.baseline.classes());
-            }
-        }
-        for run in &self.runs {
-            if let Some(evidence) = &mut self.pool.members[run.place as usize].evidence {
-                evidence.add(run, &self.baseline);
-            }
-        }
-    }
-
-    fn fit_similar(&mut self, seed: u64) {
-        if let Some(space) = self.space.clone() {
-            let (members, strength) = (&mut self.pool.members, self.weights.ratio);
-            similar::consult(&space, members, &self.baseline, &self.usual, strength, seed);
-        }
-    }
-
-    /// Takes the weights under which all that was seen is most likely.
-    fn fit_weights(&mut self) {
-        let ground = self.ground();
-        let (mut ends, mut seen) = (vec![], vec![]);
-        for member in &self.pool.members {
-            let Some(evidence) = &member.evidence else {
-                continue;
-            };
-            let of_member = evidence.ends(&self.baseline, member.own.mean(), |cell| {
-                member.ratios[cell]
-            });
-            ends.push(Ends::sum(&of_member));
-            cells(&ground, &member.of_arm(0.0), member.own.mean(), |cell| {
-                if cell.runs > 0.0 {
-                    seen.push(cell);
-                }
-            });
-        }
-        let evidence = self
-            .pool
-            .members
-            .iter()
-            .filter_map(|member| member.evidence.as_deref());
-        self.weights = Weights {
-            hazard: self
-                .parameters
-                .strength
-                .unwrap_or_else(|| tune::hazard(&seen)),
-            ratio: tune::ratio(&ends),
-            reward: tune::reward(evidence),
-        };
-    }
-
-    /// Believes of a member what its runs and the priors say now.
-    fn reconsider(&mut self, place: usize) {
-        let arm = self.pool.members[place].of_arm(0.0);
-        let own = Ratio::of(&self.ground(), &arm);
-        self.pool.members[place].own = own;
-    }
-
-    /// Where there are too many arms to think about, those that promise least leave.
-    fn send_away(&mut self) {
-        let ground = Ground {
-            baseline: &self.baseline,
-            usual: &self.usual,
-            costs: &self.costs,
-            penalties: self.estimates.penalties(),
-            weights: self.weights,
-        };
-        let stood = self.pool.keep_best(|member| {
-            let mut gains = vec![];
-            curve(
-                &ground,
-                &member.of_arm(0.0),
-                member.own,
-                &mut Mean,
-                &mut gains,
-            );
-            gains.into_iter().fold(f64::NEG_INFINITY, f64::max)
-        });
-        if let Some(stood) = stood {
-            let mut now = vec![0; stood.last().map_or(0, |last| *last as usize + 1)];
-            for (place, before) in stood.iter().enumerate() {
-                now[*before as usize] = place as u32;
-            }
-            for run in &mut self.runs {
-                run.place = now[run.place as usize];
-            }
-        }
-    }
-
-    fn redraw(&mut self, places: impl Iterator<Item = usize>, rng: &mut Pcg64Mcg) {
-        let mut gains = vec![];
-        for place in places {
-            self.pool.members[place].drawn = self.draw(place, rng, &mut gains);
-        }
-    }
-}
-
-/// How it answers.
-impl SimilarTs {
-    /// The arm with the largest gain believed among these limits, and its limit.
-    fn best(&self, limits: Range<usize>) -> Option<Recommendation> {
-        let mut best: Option<(f64, usize, usize)> = None;
-        let mut gains = vec![];
-        for (place, member) in self.pool.members.iter().enumerate() {
-            if member.evidence.is_none() {
-                continue;
-            }
-            self.curve(place, &mut Mean, &mut gains);
-            for k in limits.clone() {
-                let is_better = |(most, at, _): (f64, usize, usize)| {
-                    gains[k] > most || gains[k] == most && member.arm < self.pool.members[at].arm
-                };
-                if best.is_none_or(is_better) {
-                    best = Some((gains[k], place, k));
-                }
-            }
-        }
-        let (_, place, k) = best?;
-        self.answer(place, k)
-    }
-
-    /// A member as an answer: at this limit, or at the nearest that one of its runs reached, smaller ones first.
-    ///
-    /// The gain and its interval are those believed: plain means would be off where runs were repeated on the instances
-    /// that had not ended.
-    fn answer(&self, place: usize, k: usize) -> Option<Recommendation> {
-        let arm = self.pool.members[place].arm as usize;
-        let stats = self.estimates.of_arm(arm);
-        let by_nearness = (0..=k).rev().chain(k + 1..stats.len());
-        let k = by_nearness.into_iter().find(|k| stats[*k].count > 0)?;
-        let belief = self.beliefs(place, k..k + 1)[0];
-        Some(Recommendation {
-            gain: belief.gain,
-            interval: belief.interval,
-            ..self.estimates.recommendation(arm, k)
-        })
-    }
-}
-
 impl Policy for SimilarTs {
     fn choose(&mut self, _: Round, rng: &mut dyn Rng) -> Pull {
         let mut rng = own_rng(rng);
@@ -603,21 +300,11 @@ impl Policy for SimilarTs {
         self.is_retired = true;
     }
 
-    fn recommend(&self) -> Option<Recommendation> {
+    fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
         match self.parameters.recommend {
-            Answer::Posterior => self.best(0..self.costs.len()),
-            Answer::Safe => self.estimates.recommend(Recommend::Safe),
-            Answer::Best => self.estimates.recommend(Recommend::Best),
-        }
-    }
-
-    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
-        let limits = self.estimates.limits();
-        let k = limits.partition_point(|&own| own <= limit.get()).max(1) - 1;
-        match self.parameters.recommend {
-            Answer::Posterior => self.best(k..k + 1),
-            Answer::Safe => self.estimates.recommend_at(limit, Recommend::Safe),
-            Answer::Best => self.estimates.recommend_at(limit, Recommend::Best),
+            Answer::Posterior => self.best(at),
+            Answer::Safe => self.estimates.answer(at, Recommend::Safe),
+            Answer::Best => self.estimates.answer(at, Recommend::Best),
         }
     }
 

@@ -4,37 +4,20 @@
 //! *every* limit it tells about, each with the gain that limit would have brought (eq. `def_pseudo_reward_TS`).
 
 use rand::{Rng, RngExt};
-use serde::Serialize;
 use statrs::distribution::ContinuousCDF;
 use statrs::statistics::Distribution;
 
 use super::beta::{Beta, own_rng};
 use super::estimate::Estimates;
 use super::explanation::Last;
-use super::recommendation::Recommend;
+pub use super::recommendation::OnlyRecommend as Parameters;
 use super::survival::Survival;
 use super::ucb::rescaled;
-use super::{Candidate, Explanation, Options, Policy, Problem, Recommendation, Why};
+use super::{Candidate, Explanation, Policy, Problem, Recommendation, Why};
 use crate::round::{Limit, Observation, Pull, Round};
 
 /// As scenarios and the command line say it.
 pub const NAME: &str = "ts";
-
-/// Its parameters.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Parameters {
-    /// How the answer is picked.
-    pub recommend: Recommend,
-}
-
-impl Parameters {
-    /// Takes its options.
-    pub fn read(options: &mut Options) -> Self {
-        Self {
-            recommend: options.word("recommend", &Recommend::WORDS),
-        }
-    }
-}
 
 /// What is believed of one pair.
 #[derive(Debug, Clone, Copy)]
@@ -186,13 +169,8 @@ impl Policy for Ts {
         }
     }
 
-    fn recommend(&self) -> Option<Recommendation> {
-        self.estimates.recommend(self.parameters.recommend)
-    }
-
-    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
-        self.estimates
-            .recommend_at(limit, self.parameters.recommend)
+    fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
+        self.estimates.answer(at, self.parameters.recommend)
     }
 
     fn explain(&self) -> Explanation {

@@ -12,7 +12,7 @@ use super::pending::Pending;
 use super::recommendation::Recommend;
 use super::survival::Survival;
 use super::tournament::{Line, Tournament};
-use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
+use super::{Explanation, Options, Policy, Problem, Recommendation};
 use crate::round::{Limit, Observation, Pull, Round};
 
 /// As scenarios and the command line say it.
@@ -112,16 +112,7 @@ impl Policy for Ucb {
         let lines_of = |arm| &self.lines[arm * points..][..points];
         let (arm, k) = self.tournament.best(s, lines_of);
         let stat = &self.played[arm * points + k];
-        let why = if stat.count + stat.pending == 0 {
-            Why::Opening
-        } else {
-            Why::Index
-        };
-        self.last = Remembered {
-            why,
-            s,
-            pair: Some((arm, k)),
-        };
+        self.last = Remembered::choice((arm, k), stat, s);
         self.estimates.pull(arm, k)
     }
 
@@ -147,13 +138,8 @@ impl Policy for Ucb {
         }
     }
 
-    fn recommend(&self) -> Option<Recommendation> {
-        self.estimates.recommend(self.parameters.recommend)
-    }
-
-    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
-        self.estimates
-            .recommend_at(limit, self.parameters.recommend)
+    fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
+        self.estimates.answer(at, self.parameters.recommend)
     }
 
     fn explain(&self) -> Explanation {

@@ -1,33 +1,16 @@
 //! Every pair with the same chance: the floor that anything clever must beat.
 
 use rand::{Rng, RngExt};
-use serde::Serialize;
 
 use super::estimate::Estimates;
 use super::explanation::Last;
-use super::recommendation::Recommend;
+pub use super::recommendation::OnlyRecommend as Parameters;
 use super::survival::Survival;
-use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
+use super::{Explanation, Policy, Problem, Recommendation, Why};
 use crate::round::{Limit, Observation, Pull, Round};
 
 /// As scenarios and the command line say it.
 pub const NAME: &str = "uniform";
-
-/// Its parameters.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Parameters {
-    /// How the answer is picked.
-    pub recommend: Recommend,
-}
-
-impl Parameters {
-    /// Takes its options.
-    pub fn read(options: &mut Options) -> Self {
-        Self {
-            recommend: options.word("recommend", &Recommend::WORDS),
-        }
-    }
-}
 
 /// Plays any pair at random.
 #[derive(Debug)]
@@ -64,13 +47,8 @@ impl Policy for Uniform {
         self.estimates.observe(round, &seen);
     }
 
-    fn recommend(&self) -> Option<Recommendation> {
-        self.estimates.recommend(self.parameters.recommend)
-    }
-
-    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
-        self.estimates
-            .recommend_at(limit, self.parameters.recommend)
+    fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
+        self.estimates.answer(at, self.parameters.recommend)
     }
 
     fn explain(&self) -> Explanation {

@@ -15,7 +15,7 @@ use super::rcucb::Width;
 use super::recommendation::{Recommend, interval};
 use super::survival::Survival;
 use super::tournament::Tournament;
-use super::{Candidate, Explanation, Options, Policy, Problem, Recommendation, Why};
+use super::{Candidate, Explanation, Options, Policy, Problem, Recommendation};
 use crate::round::{ArmId, Limit, Observation, Price, Pull, Round};
 
 /// As scenarios and the command line say it.
@@ -168,16 +168,7 @@ impl Policy for ZRcucb {
         let s = self.s();
         let (arm, k) = self.tournament.best(s, |arm| self.grids[arm].lines());
         let stat = self.grids[arm].stat(k);
-        let why = if stat.count + stat.pending == 0 {
-            Why::Opening
-        } else {
-            Why::Index
-        };
-        self.last = Remembered {
-            why,
-            s,
-            pair: Some((arm, k)),
-        };
+        self.last = Remembered::choice((arm, k), stat, s);
         self.pull(arm, k)
     }
 
@@ -201,12 +192,11 @@ impl Policy for ZRcucb {
         self.tournament.touch(arm);
     }
 
-    fn recommend(&self) -> Option<Recommendation> {
-        self.best_where(|_| true)
-    }
-
     /// Every arm has a grid of its own, but the largest limit is on all of them.
-    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
+    fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
+        let Some(limit) = at else {
+            return self.best_where(|_| true);
+        };
         let reached = || {
             let grids = self.grids.iter();
             grids.flat_map(|grid| {

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use super::belief::Mean;
 use super::*;
 use crate::round::{ArmId, LimitGrid, Price, Purpose, randomness};
 use crate::space::{ABSENT, Parameter, Value};
@@ -227,6 +228,20 @@ fn the_answer_for_a_limit_says_what_it_rests_on() {
     assert!(answer.pulls > 0);
     assert!(answer.interval.0 <= answer.gain && answer.gain <= answer.interval.1);
     assert!(answer.interval.0 < answer.interval.1);
+}
+
+#[test]
+fn no_pair_that_was_reached_is_believed_to_be_better_than_the_answer() {
+    for (seed, rounds) in [(1, 40), (2, 90), (3, 150), (4, 260), (5, 400)] {
+        let (policy, pulls) = play("similar-ts", rounds, false, seed);
+        let answer = policy.recommend().unwrap();
+        for pull in pulls {
+            let believed = policy.believed(pull.arm).unwrap();
+            for other in believed.iter().filter(|other| other.pulls > 0) {
+                assert!(other.gain <= answer.gain, "{other:?} against {answer:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What it tells those who look on: what it believes of pairs, and why it chose.
+//! What it tells: its answer, what it believes of pairs, and why it chose.
 
 use std::ops::Range;
 
@@ -9,6 +9,7 @@ use super::belief::{Draw, Mean, cells};
 use super::pool::Drawn;
 use super::{Answer, SimilarTs};
 use crate::policy::{Candidate, Recommendation};
+use crate::round::Limit;
 
 /// Curves drawn for the interval around a gain.
 const CURVES: usize = 160;
@@ -21,6 +22,53 @@ pub(super) struct Belief {
     pub interval: (f64, f64),
 }
 
+/// Its answer.
+impl SimilarTs {
+    /// The pair with the largest gain believed, of those that a run reached; or the arm with the largest gain believed at
+    /// a limit, reached or not, told at the nearest one that a run of it reached, smaller ones first.
+    ///
+    /// The gain and its interval are those believed: plain means would be off where runs were repeated on the instances
+    /// that had not ended.
+    pub(super) fn best(&self, at: Option<Limit>) -> Option<Recommendation> {
+        let limits = self.estimates.limits();
+        let at = at.map(|limit| limits.partition_point(|&own| own <= limit.get()).max(1) - 1);
+        let mut best: Option<(f64, usize, usize)> = None;
+        let mut gains = vec![];
+        for (place, member) in self.pool.members.iter().enumerate() {
+            if member.evidence.is_none() {
+                continue;
+            }
+            self.curve(place, &mut Mean, &mut gains);
+            let stats = self.estimates.of_arm(member.arm as usize);
+            let is_meant = |k: &usize| at.map_or(stats[*k].count > 0, |at| *k == at);
+            for k in (0..gains.len()).filter(is_meant) {
+                let is_better = |(most, at, _): (f64, usize, usize)| {
+                    gains[k] > most || gains[k] == most && member.arm < self.pool.members[at].arm
+                };
+                if best.is_none_or(is_better) {
+                    best = Some((gains[k], place, k));
+                }
+            }
+        }
+        let (_, place, k) = best?;
+        let arm = self.pool.members[place].arm as usize;
+        let stats = self.estimates.of_arm(arm);
+        let mut by_nearness = (0..=k).rev().chain(k + 1..stats.len());
+        let k = by_nearness.find(|k| stats[*k].count > 0)?;
+        Some(self.as_told(arm, k, self.beliefs(place, k..k + 1)[0]))
+    }
+
+    /// A pair as the estimates tell it, but with the gain that is believed.
+    fn as_told(&self, arm: usize, k: usize, belief: Belief) -> Recommendation {
+        Recommendation {
+            gain: belief.gain,
+            interval: belief.interval,
+            ..self.estimates.recommendation(arm, k)
+        }
+    }
+}
+
+/// What it believes, and why it chose.
 impl SimilarTs {
     /// What is believed of a member at these limits.
     pub(super) fn beliefs(&self, place: usize, limits: Range<usize>) -> Vec<Belief> {
@@ -56,15 +104,11 @@ impl SimilarTs {
             return Some(vec![]);
         };
         let beliefs = self.beliefs(place, 0..self.costs.len());
-        let told = beliefs.into_iter().enumerate().map(|(k, belief)| {
-            let estimated = self.estimates.recommendation(arm, k);
-            Recommendation {
-                gain: belief.gain,
-                interval: belief.interval,
-                ..estimated
-            }
-        });
-        Some(told.collect())
+        let told = beliefs.into_iter().enumerate();
+        Some(
+            told.map(|(k, belief)| self.as_told(arm, k, belief))
+                .collect(),
+        )
     }
 
     /// A member as it was seen when its curve was drawn.
