@@ -45,5 +45,7 @@ pub mod study;
 pub mod target;
 
 mod listed;
+mod markup;
 pub mod nearest;
 pub mod quantity;
+pub mod resource;

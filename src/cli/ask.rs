@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::run_folder::failure;
 use super::{Exit, Failure};
-use crate::journal::{Appender, RunLock, Session, Syncing};
+use crate::journal::{Appender, RunLock, Session, Syncing, timestamp};
 use crate::orchestrator::{Opened, Plan, State, open};
 use crate::scenario::{Scenario, Target};
 
@@ -127,7 +127,7 @@ fn recorded<'s>(
     }
     let session = Session {
         session: progress.sessions + 1,
-        started: Some(jiff::Timestamp::now().strftime("%FT%TZ").to_string()),
+        started: Some(timestamp()),
         slots: 1,
         budget: serde_json::Value::Object(serde_json::Map::new()),
         enforcement: serde_json::Value::Null,

@@ -1,6 +1,8 @@
 //! What went wrong, as the user reads it: the message, then what to do about it.
 
+use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
 
 use super::Exit;
 use crate::scenario::ScenarioError;
@@ -35,6 +37,12 @@ impl Failure {
             hint: None,
             is_picture: false,
         }
+    }
+
+    /// A file below `--out` that cannot be written (exit 1).
+    pub fn cannot_write(path: &Path, error: impl Display) -> Self {
+        Self::ours(format!("cannot write `{}`: {error}", path.display()))
+            .hint(Some("give `--out` a folder that you may write to"))
     }
 
     /// Somebody stopped us (exit 130).

@@ -58,6 +58,14 @@ enum Command {
     Man(man::ManArgs),
 }
 
+/// What commands run pulls on: one thread is enough to wait.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::ours)
+}
+
 /// Runs the command line of this process and gives its exit status.
 pub fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();

@@ -12,10 +12,10 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use super::run::stage::Stage;
 use super::run_folder::{elsewhere, failure};
-use super::{Exit, Failure, exit_code};
-use crate::journal::{By, OutcomeRecord, PullRecord, Session, Step, Syncing};
+use super::{Exit, Failure, exit_code, runtime};
+use crate::journal::{By, OutcomeRecord, PullRecord, Session, Step, Syncing, timestamp};
 use crate::orchestrator::{
-    Clock, Limits, Opened, Plan, RunError, allowed_cpus, open, outcome_record,
+    Clock, Limits, Opened, Plan, RunError, Signals, allowed_cpus, open, outcome_record,
 };
 use crate::policy::PolicyKind;
 use crate::round::{ArmId, Limit, LimitGrid, Observation, Purpose, Round, Seen, randomness};
@@ -89,10 +89,7 @@ pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
     let rows = rows(&plan, args.times);
     let total = (rows.len() * plan.arms) as u64;
     let slots = (args.slots as usize).min(allowed_cpus().len().max(1) * 64);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Failure::ours)?;
+    let runtime = runtime()?;
     let measurement = Measurement {
         plan: &plan,
         limit,
@@ -214,12 +211,13 @@ impl Measurement<'_> {
         let (mut target, enforcement) = stage.start(scenario, slots, None, ends).await?;
         let session = Session {
             session: progress.sessions + 1,
-            started: Some(jiff::Timestamp::now().strftime("%FT%TZ").to_string()),
+            started: Some(timestamp()),
             slots,
             budget: serde_json::Value::default(),
             enforcement,
         };
         journal.append(&session).map_err(journaled)?;
+        let mut signals = Signals::listen().map_err(Failure::ours)?;
         let clock = Clock::from(progress.seconds);
         let mut again: VecDeque<PullRecord> = progress.in_flight;
         let mut free: Vec<usize> = (0..slots).rev().collect();
@@ -252,7 +250,7 @@ impl Measurement<'_> {
             }
             let Ended { slot, ending, .. } = tokio::select! {
                 Some(ended) = ended.recv() => ended,
-                _ = tokio::signal::ctrl_c() => return Ok(false),
+                () = signals.next() => return Ok(false),
             };
             let Some(pull) = running[slot].take() else {
                 continue;
@@ -362,9 +360,9 @@ fn write(
         .truncate(true)
         .mode(0o600)
         .open(path);
-    let mut table = csv::Writer::from_writer(file.map_err(|error| cannot_write(path, &error))?);
-    let failed =
-        |error: csv::Error| Failure::ours(format!("cannot write `{}`: {error}", path.display()));
+    let mut table =
+        csv::Writer::from_writer(file.map_err(|error| Failure::cannot_write(path, error))?);
+    let failed = |error: csv::Error| Failure::cannot_write(path, error);
     let arms = scenario.space.arms().map(|arm| {
         let configuration = scenario.space.configuration(arm);
         if configuration.is_empty() {
@@ -381,10 +379,7 @@ fn write(
             .write_record(std::iter::once(row.clone()).chain(cells.iter().map(&text)))
             .map_err(failed)?;
     }
-    table.flush().map_err(|error| cannot_write(path, &error))
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::ours(format!("cannot write `{}`: {error}", path.display()))
-        .hint(Some("give `--out` a folder that you may write to"))
+    table
+        .flush()
+        .map_err(|error| Failure::cannot_write(path, error))
 }

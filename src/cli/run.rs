@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::run_folder::{self, failure};
-use super::{Exit, Failure, exit_code};
+use super::{Exit, Failure, exit_code, runtime};
 use crate::journal::{EndReason, Syncing};
 use crate::orchestrator::{
     Budget, Finished, Next, Now, Opened, Orchestrator, PAUSES, Plan, Setup, Tally, Watch,
@@ -321,10 +321,7 @@ fn play(
         tracing::debug!(round = waiting.outcome.outcome, "waits to be learned from");
     }
     let mut watch = Booking { view, account };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Failure::ours)?;
+    let runtime = runtime()?;
     let Opened {
         state,
         progress,

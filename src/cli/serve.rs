@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 
 use super::{Exit, Failure, exit_code, explain, run_folder};
 use crate::journal::FILE;
+use crate::orchestrator::Signals;
 use crate::report::{Place, runs, serve};
 
 const EXAMPLES: &str = "\
@@ -49,13 +50,14 @@ pub fn run(args: ServeArgs) -> Result<Exit, Failure> {
                 .hint(Some("give another `--port`, or none for any that is free"))
         })?;
         let address = listener.local_addr().map_err(Failure::ours)?;
+        let mut signals = Signals::listen().map_err(Failure::ours)?;
         let mut stdout = std::io::stdout().lock();
         writeln!(stdout, "http://{address}/")?;
         stdout.flush()?;
         drop(stdout);
         tokio::select! {
             ended = serve(listener, place, explained) => ended.map_err(Failure::ours),
-            interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Failure::ours),
+            () = signals.next() => Ok(()),
         }
     });
     // Pages that are still open are not waited for.

@@ -60,6 +60,11 @@ pub use replay::{Learned, Replay, Step};
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// This moment, as journals write it: UTC, to the second.
+pub fn timestamp() -> String {
+    jiff::Timestamp::now().strftime("%FT%TZ").to_string()
+}
+
 /// The journal's name in a run's folder.
 pub const FILE: &str = "journal.jsonl";
 

@@ -25,6 +25,7 @@ mod stop;
 mod tests;
 mod tree;
 
+pub use crate::resource::Resource;
 pub use dataset::{
     At, Codes, Column, Dataset, DatasetError, LevelOrder, ReadOptions, Target, Task,
 };
@@ -34,4 +35,4 @@ pub use forest::{FitError, FitOutcome, Forest, fit_until};
 pub use params::{Importance, Params, ParamsError, Simd};
 pub use report::ForestReport;
 pub use split::{Split, SplitError};
-pub use stop::{Allowance, Consumed, Resource, Stop};
+pub use stop::{Allowance, Consumed, Stop};

@@ -5,12 +5,11 @@
 //! work, such as putting levels in order before the first tree, is minded: it brings the next look nearer and counts on the
 //! clocks, but work stays what it says it is.
 
-use clap::ValueEnum;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
+use crate::resource::Resource;
 
 /// A flag that ends a fit, from any thread. Once raised it stays up.
 #[derive(Debug, Default)]
@@ -52,29 +51,6 @@ impl Stop {
     fn raise_for(&self, guard: Resource) {
         let _ = self.hit.set(guard);
         self.raise();
-    }
-}
-
-/// What an allowance is counted in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Resource {
-    /// Seconds on the clock.
-    Wall,
-    /// Seconds of CPU time, summed over the fitting threads.
-    Cpu,
-    /// Rows times predictors looked at: the same on every machine and for any number of threads.
-    Work,
-}
-
-impl Resource {
-    /// Its name in scenarios, on the command line and in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Wall => "wall",
-            Self::Cpu => "cpu",
-            Self::Work => "work",
-        }
     }
 }
 

@@ -13,6 +13,7 @@ use super::written::record;
 use super::{Budget, Clock, Next, Progress, RunError, State};
 use crate::journal::{
     Appender, Durable, End, EndReason, Learned, Lost, OutcomeRecord, PullRecord, Session, Syncing,
+    timestamp,
 };
 use crate::target::{Ended, Ending, Failing, Job, Measured, Outcome, Target};
 
@@ -97,7 +98,7 @@ impl<'a> Orchestrator<'a> {
         let (tell, durable) = unbounded_channel();
         journal.append(&Session {
             session: progress.sessions + 1,
-            started: (!is_virtual).then(|| jiff::Timestamp::now().strftime("%FT%TZ").to_string()),
+            started: (!is_virtual).then(timestamp),
             slots,
             budget: serde_json::to_value(budget).unwrap_or_default(),
             enforcement,

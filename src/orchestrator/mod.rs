@@ -32,6 +32,7 @@ pub use opening::{Opened, open};
 pub use past::{Past, gain, settled};
 pub use plan::{Budget, Calibrate, Limits, Plan};
 pub use resume::{Progress, resume};
+pub(crate) use signal::Signals;
 pub use slots::{allowed_cpus, cpus_of_slots};
 pub use state::{Next, State, Tally};
 pub(crate) use written::record as outcome_record;

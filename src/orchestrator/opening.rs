@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{Brief, Budget, Plan, Progress, RunError, State, resume};
 use crate::journal::{
     Appender, FILE, Header, JournalError, Machine, Reader, RunLock, Step, Syncing, VERSION,
+    timestamp,
 };
 use crate::scenario::{Difference, Scenario, difference};
 
@@ -95,7 +96,7 @@ fn header(scenario: &Scenario, brief: &Brief, syncing: Syncing, enforcement: Val
         journal: VERSION,
         captime: env!("CARGO_PKG_VERSION").into(),
         name: scenario.name.clone(),
-        started: jiff::Timestamp::now().strftime("%FT%TZ").to_string(),
+        started: timestamp(),
         file: scenario.file.display().to_string(),
         folder: folder.display().to_string(),
         hash: scenario.hash(),

@@ -6,12 +6,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// SIGINT, SIGTERM and SIGHUP, those of them that were not ignored when we were started (`nohup`, background jobs).
 #[derive(Debug)]
-pub(super) struct Signals {
+pub(crate) struct Signals {
     all: Vec<Signal>,
 }
 
 impl Signals {
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         let ignored = ignored();
         let kinds = [
             SignalKind::interrupt(),
@@ -27,7 +27,7 @@ impl Signals {
     }
 
     /// Waits for the next one.
-    pub(super) async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         std::future::poll_fn(|context| {
             let is_here = self
                 .all

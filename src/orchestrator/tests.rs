@@ -17,7 +17,7 @@ use crate::policy::PolicyKind;
 use crate::round::{Curve, Observation};
 use crate::target::synthetic::{Grid, Synthetic, SyntheticProblem};
 use crate::target::{
-    Ended, Ending, Ends, InVirtualTime, Job, Measured, Outcome, Target, VirtualTarget,
+    Ended, Ending, Ends, InVirtualTime, Job, Measured, Outcome, Ran, Target, VirtualTarget,
 };
 
 fn plan(policy: &str) -> Plan {
@@ -138,6 +138,18 @@ fn sitting(
 fn synthetic(ends: Ends) -> Box<dyn Target> {
     let problem = Synthetic::new(SyntheticProblem::parse("indep").unwrap());
     Box::new(InVirtualTime::new(Box::new(problem), 5, ends))
+}
+
+/// A pull that ended as it did in virtual time.
+fn brought(ran: &Ran) -> Ending {
+    Ending::Brought(Box::new(Outcome {
+        observation: ran.observation,
+        failure: None,
+        consumption: Some(ran.consumption),
+        score: None,
+        is_clamped: false,
+        measured: Measured::default(),
+    }))
 }
 
 /// What was launched and what came, without sessions and line numbers.
@@ -281,14 +293,7 @@ impl Unruly {
                 is_clamped: false,
                 measured: Measured::default(),
             })),
-            _ => Ending::Brought(Box::new(Outcome {
-                observation: ran.observation,
-                failure: None,
-                consumption: Some(ran.consumption),
-                score: None,
-                is_clamped: false,
-                measured: Measured::default(),
-            })),
+            _ => brought(&ran),
         };
         let _ = self.ends.send(Ended {
             slot: job.slot,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::Summary;
+use crate::markup::escaped;
 
 const PAGE: &str = include_str!("templates/page.html");
 const STYLE: &str = include_str!("templates/page.css");
@@ -102,22 +103,6 @@ pub(super) fn content_policy(nonce: &str, connect: &str) -> String {
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; img-src data:; \
          connect-src {connect}; base-uri 'none'; form-action 'none'"
     )
-}
-
-/// Text as it stands between tags or in a quoted attribute.
-pub(super) fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            letter => safe.push(letter),
-        }
-    }
-    safe
 }
 
 #[cfg(test)]

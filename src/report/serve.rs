@@ -21,9 +21,10 @@ use futures_util::stream;
 use tokio::net::TcpListener;
 
 use super::follow::Followed;
-use super::html::{content_policy, escaped};
+use super::html::content_policy;
 use super::{Live, page};
 use crate::journal::FILE;
+use crate::markup::escaped;
 
 /// What is served.
 #[derive(Debug, Clone)]

@@ -29,14 +29,15 @@ mod schema;
 mod source;
 mod template;
 
+pub use crate::resource::Resource;
 pub use caution::{Caution, Notice};
 pub use diagnosis::ScenarioError;
 pub use fault::{Fault, Mistake};
 pub use identity::{Change, Difference, difference};
 pub use model::{
     Budget, Calibrate, Command, Engine, External, Forest, Guards, Isolation, Launch, LaunchStdin,
-    Levels, LimitSource, Limits, Normalise, Pin, Prices, Recorded, Resource, Reward, Scenario,
-    ScoreForm, ScorePlace, ScoreScale, Slots, Stdin, Target, Task,
+    Levels, LimitSource, Limits, Normalise, Pin, Prices, Recorded, Reward, Scenario, ScoreForm,
+    ScorePlace, ScoreScale, Slots, Stdin, Target, Task,
 };
 pub use schema::schema;
 pub use source::Span;

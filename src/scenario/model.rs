@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::template::{Filling, shell_word};
 use crate::policy::{PolicyKind, Problem};
+use crate::resource::Resource;
 use crate::round::{Curve, Limit, LimitGrid, Price};
 use crate::space::Space;
 
@@ -156,36 +157,6 @@ impl Scenario {
     }
 }
 
-/// What may be limited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resource {
-    /// Wall-clock time.
-    Wall,
-    /// CPU time of the whole process tree.
-    Cpu,
-    /// A plain count.
-    Work,
-}
-
-impl Resource {
-    /// As scenarios call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Wall => "wall",
-            Self::Cpu => "cpu",
-            Self::Work => "work",
-        }
-    }
-
-    /// An amount of it, for people.
-    pub fn amount(self, value: f64) -> String {
-        match self {
-            Self::Wall | Self::Cpu => crate::quantity::seconds(value),
-            Self::Work => count(value),
-        }
-    }
-}
-
 /// What the policy limits and prices, and the guards around that.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
@@ -288,31 +259,4 @@ pub enum Pin {
 /// `path` as seen from the scenario's folder.
 pub(super) fn resolve(folder: &Path, path: &str) -> PathBuf {
     folder.join(path)
-}
-
-/// A plain count for people: four significant digits are enough.
-fn count(value: f64) -> String {
-    if value.abs() >= 1e6 {
-        let text = format!("{value:.3e}");
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let digits = digits.trim_end_matches('0').trim_end_matches('.');
-        format!("{digits}e{exponent}")
-    } else {
-        let text = format!("{value:.4}");
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn amounts_are_short() {
-        assert_eq!(Resource::Work.amount(0.1 + 4.0 * 0.8 / 9.0), "0.4556");
-        assert_eq!(Resource::Work.amount(1.0), "1");
-        assert_eq!(Resource::Work.amount(3e7), "3e7");
-        assert_eq!(Resource::Work.amount(123_456_789.0), "1.235e8");
-        assert_eq!(Resource::Cpu.amount(0.25), "250 ms");
-    }
 }

@@ -14,8 +14,10 @@ use super::lost::LostPulls;
 use super::play::{Course, Played, seed_of};
 use super::result::{Posed, Standing, Tally};
 use super::source::OWN_GRID;
-use crate::journal::{JournalError, Learned, OutcomeRecord, PullRecord, Session, Step, Syncing};
-use crate::orchestrator::{Clock, Next, Opened, Plan, RunError, open, outcome_record};
+use crate::journal::{
+    JournalError, Learned, OutcomeRecord, PullRecord, Session, Step, Syncing, timestamp,
+};
+use crate::orchestrator::{Clock, Next, Opened, Plan, RunError, Signals, open, outcome_record};
 use crate::policy::{PolicyKind, Problem};
 use crate::round::LimitGrid;
 use crate::scenario::{Budget, LimitSource, Scenario};
@@ -94,6 +96,7 @@ impl RealPlan {
     pub async fn play(&self, ground: &mut Ground<'_>) -> Result<(Vec<Standing>, Halt), RealError> {
         let mut session = Turns {
             ground,
+            signals: Signals::listen().map_err(RunError::from)?,
             spent: 0.0,
             wall: self.wall,
         };
@@ -278,7 +281,7 @@ impl<'a> Side<'a> {
         }
         self.opened.journal.append(&Session {
             session: self.opened.progress.sessions + 1,
-            started: Some(jiff::Timestamp::now().strftime("%FT%TZ").to_string()),
+            started: Some(timestamp()),
             slots: 1,
             budget: serde_json::Value::default(),
             enforcement: enforcement.clone(),
@@ -351,6 +354,7 @@ impl<'a> Side<'a> {
 /// Pulls one after the other, whoever's turn it is.
 struct Turns<'a, 'g> {
     ground: &'a mut Ground<'g>,
+    signals: Signals,
     /// Seconds that pulls of all sessions took.
     spent: f64,
     wall: Option<f64>,
@@ -401,7 +405,7 @@ impl Turns<'_, '_> {
         let ending = loop {
             tokio::select! {
                 Some(ended) = self.ground.ends.recv() => break ended.ending,
-                _ = tokio::signal::ctrl_c(), if halt.is_none() => halt = Some(Halt::Interrupted),
+                () = self.signals.next(), if halt.is_none() => halt = Some(Halt::Interrupted),
                 () = tokio::time::sleep_until(over.unwrap_or(never)), if halt.is_none() => halt = Some(Halt::Wall),
             }
             self.ground.target.stop(0);

@@ -71,11 +71,7 @@ impl ForestTarget {
         cpus: Option<&[Vec<usize>]>,
         ends: Ends,
     ) -> std::io::Result<Self> {
-        let of = match limits.of {
-            scenario::Resource::Wall => Resource::Wall,
-            scenario::Resource::Cpu => Resource::Cpu,
-            scenario::Resource::Work => Resource::Work,
-        };
+        let of = limits.of;
         let shared = Arc::new(Shared {
             data,
             forest,

@@ -9,7 +9,7 @@
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -250,12 +250,17 @@ fn signals_to_us_end_the_tree_and_are_reported() {
             .status();
         assert!(sent.unwrap().success());
         assert_eq!(child.wait().unwrap().code(), Some(status));
-        let books = book.close();
-        assert!(books.end - books.start < Duration::from_secs(5));
-        let seen: Value = serde_json::from_reader(child.stderr.unwrap()).unwrap();
-        assert_eq!(seen["cause"], "cancelled");
-        assert_eq!(seen["level"], level);
+        was_cancelled(book, child, level);
     }
+}
+
+/// It ended long before its limit, left nothing alive, and says who ended it.
+fn was_cancelled(book: Book, child: Child, level: &str) {
+    let books = book.close();
+    assert!(books.end - books.start < Duration::from_secs(5));
+    let seen: Value = serde_json::from_reader(child.stderr.unwrap()).unwrap();
+    assert_eq!(seen["cause"], "cancelled");
+    assert_eq!(seen["level"], level);
 }
 
 #[test]
@@ -276,11 +281,7 @@ fn the_end_of_stdin_can_stop_a_run() {
         assert!(child.try_wait().unwrap().is_none());
         drop(stdin);
         assert_eq!(child.wait().unwrap().code(), Some(143));
-        let books = book.close();
-        assert!(books.end - books.start < Duration::from_secs(5));
-        let seen: Value = serde_json::from_reader(child.stderr.unwrap()).unwrap();
-        assert_eq!(seen["cause"], "cancelled");
-        assert_eq!(seen["level"], level);
+        was_cancelled(book, child, level);
     }
 }
 

@@ -256,12 +256,6 @@ fn mistakes_are_explained() {
 }
 
 #[test]
-fn the_help_says_what_it_is_for() {
-    let assert = forest(&["--help"]).assert().code(0);
-    insta::assert_snapshot!(String::from_utf8_lossy(&assert.get_output().stdout));
-}
-
-#[test]
 fn limits_hold_for_engines_that_cannot_be_stopped() {
     for resource in ["wall", "cpu"] {
         let args = [HOUSES, "--predict", "Sale_Price", "--engine", "smartcore"];

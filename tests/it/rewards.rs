@@ -2,12 +2,15 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::scene::{Scene, decisions_follow, expect, houses, nothing_is_left, send, story};
+use crate::scene::{
+    Scene, alive, decisions_follow, expect, houses, nothing_is_left, send, story, until,
+};
 
 /// A run of this command, which says 0.5 somewhere.
 fn saying(command: &str, reward: &str) -> Scene {
@@ -283,22 +286,33 @@ budget: {rounds: 60}
 }
 
 #[test]
-fn trials_that_are_interrupted_say_so() {
-    let marker = format!("tried-{}", std::process::id());
+fn whatever_runs_pulls_ends_in_good_order_by_any_signal() {
+    let marker = format!("stopped-{}", std::process::id());
     let scene = saying(&format!(": {marker}; sleep 1007"), "{stdout: '([0-9.]+)'}");
-    let child = scene
-        .command(&["check", "s.yaml", "--try", "2"])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let since = Instant::now();
-    while crate::scene::alive(&marker).is_empty() {
-        assert!(since.elapsed() < Duration::from_mins(1));
-        std::thread::sleep(Duration::from_millis(5));
+    let commands: [(&[&str], &str); 3] = [
+        (&["check", "s.yaml", "--try", "2"], "interrupted"),
+        (
+            &["record", "s.yaml", "--out", "matrix"],
+            "the same command goes on",
+        ),
+        (
+            &["study", "s.yaml", "--out", "study"],
+            "the same command goes on",
+        ),
+    ];
+    for (command, said) in commands {
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+            let mut child = scene
+                .command(command)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            until(&mut child, "a pull", || !alive(&marker).is_empty());
+            send(&child, signal);
+            let (_, message) = expect(&child.wait_with_output().unwrap(), 130);
+            assert!(message.contains(said), "{command:?}, {signal}: {message}");
+            nothing_is_left(&marker);
+        }
     }
-    send(&child, Signal::SIGINT);
-    let (_, message) = expect(&child.wait_with_output().unwrap(), 130);
-    assert!(message.contains("interrupted"), "{message}");
-    nothing_is_left(&marker);
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::time::{Duration, Instant};
 
 use captime::journal::{Reader, Record, Session};
 use captime::limit::SUPERVISE;
@@ -11,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::scene::{
-    Scene, alive, decisions_follow, expect, houses, nothing_is_left, send, skipped, story,
+    Scene, alive, decisions_follow, expect, houses, nothing_is_left, send, skipped, story, until,
 };
 
 /// `0-1,3` as numbers.
@@ -32,15 +31,6 @@ fn sessions(scene: &Scene, name: &str) -> Vec<Session> {
         }
     }
     sessions
-}
-
-/// Waits until this is so.
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let since = Instant::now();
-    while !is_so() {
-        assert!(since.elapsed() < Duration::from_mins(1), "never: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]
@@ -95,7 +85,7 @@ budget: {rounds: 12}
         .write("houses.csv", &houses(2000))
         .display()
         .to_string();
-    let child = scene.start(&["--quiet"]);
+    let mut child = scene.start(&["--quiet"]);
     // Its own name in the command line: before that it is still ours.
     let fits = || {
         let mut fits = alive(&data);
@@ -105,7 +95,7 @@ budget: {rounds: 12}
         });
         fits
     };
-    until("a fit", || !fits().is_empty());
+    until(&mut child, "a fit", || !fits().is_empty());
     let mut looked = 0;
     for id in fits() {
         let Ok(status) = fs::read_to_string(format!("/proc/{id}/status")) else {
@@ -153,8 +143,8 @@ budget: {{rounds: 4}}
 slots: 1
 "
     ));
-    let child = scene.start(&["--quiet"]);
-    until("a pull", || scene.path().join("first").exists());
+    let mut child = scene.start(&["--quiet"]);
+    until(&mut child, "a pull", || scene.path().join("first").exists());
     let found = supervisors(child.id());
     assert_eq!(found.len(), 1, "one slot");
     kill(Pid::from_raw(found[0].cast_signed()), Signal::SIGKILL).unwrap();

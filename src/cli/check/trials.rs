@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use super::super::run::stage::Stage;
-use super::super::{Exit, Failure};
+use super::super::{Exit, Failure, runtime};
 use crate::limit::{Cause, Setup, Supervisor};
-use crate::orchestrator::{Calibrate, Limits, Plan};
+use crate::orchestrator::{Calibrate, Limits, Plan, Signals};
 use crate::round::{ArmId, Limit, Observation, Pull, Purpose, Round, Seen, randomness};
 use crate::scenario::Scenario;
 use crate::target::command::{Commands, Trial};
@@ -24,10 +24,7 @@ pub(super) fn run(scenario: &Scenario, count: u64) -> Result<Exit, Failure> {
         Limits::Grid(grid) => grid.max(),
         Limits::Calibrate(Calibrate { guard, .. }) => *guard,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Failure::ours)?;
+    let runtime = runtime()?;
     let mut to = std::io::stdout().lock();
     let failed = runtime.block_on(async {
         match stage {
@@ -73,12 +70,13 @@ async fn commands_tried(
     let mut supervisor = Supervisor::start(&Setup::default())
         .await
         .map_err(|error| Failure::ours(&error).hint(error.hint()))?;
+    let mut signals = Signals::listen().map_err(Failure::ours)?;
     let mut failed = 0;
     for number in 1..=count {
         let job = job(plan, limit, number, count);
         let trial = tokio::select! {
             trial = commands.run(&mut supervisor, &job, None) => trial,
-            _ = tokio::signal::ctrl_c() => return Err(Failure::interrupted()),
+            () = signals.next() => return Err(Failure::interrupted()),
         };
         failed += u64::from(show(commands, &job, &trial, number, to)?);
     }
@@ -206,13 +204,14 @@ async fn others_tried(
 ) -> Result<u64, Failure> {
     let (ends, mut ended) = tokio::sync::mpsc::unbounded_channel();
     let (mut target, _) = stage.start(scenario, 1, None, ends).await?;
+    let mut signals = Signals::listen().map_err(Failure::ours)?;
     let mut failed = 0;
     for number in 1..=count {
         let job = job(plan, limit, number, count);
         target.start(job);
         let ending = tokio::select! {
             Some(ended) = ended.recv() => ended.ending,
-            _ = tokio::signal::ctrl_c() => return Err(Failure::interrupted()),
+            () = signals.next() => return Err(Failure::interrupted()),
         };
         writeln!(
             to,

@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use crate::cli::Failure;
+use crate::cli::{Failure, runtime};
 use crate::learner::engine::EngineKind;
 use crate::learner::{Allowance, Dataset, ForestReport, Resource};
 use crate::limit::{Captured, Cause, Launch, LimitError, Limits, Output, Setup, Supervisor};
@@ -21,9 +21,7 @@ pub(super) struct Isolated {
 
 impl Isolated {
     pub(super) fn start() -> Result<Self, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = runtime()?;
         let supervisor = runtime
             .block_on(Supervisor::start(&Setup::default()))
             .map_err(limit_failure)?;

@@ -1,7 +1,7 @@
 //! The folder of a study: a page with charts, figures and data.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -56,7 +56,7 @@ pub(super) fn marks(marks: &[Marks], folder: &Path) -> Result<(), Failure> {
 
 /// Makes the folder, before hours of work and not after.
 pub(super) fn make(folder: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(|error| cannot_write(folder, error))
+    fs::create_dir_all(folder).map_err(|error| Failure::cannot_write(folder, error))
 }
 
 /// What writes one file.
@@ -71,9 +71,10 @@ fn write(folder: &Path, name: &str, content: Content<'_>) -> Result<(), Failure>
         .mode(0o600)
         .open(&path)
         .map(BufWriter::new)
-        .map_err(|error| cannot_write(&path, error))?;
+        .map_err(|error| Failure::cannot_write(&path, error))?;
     content(&mut file)?;
-    file.flush().map_err(|error| cannot_write(&path, error))
+    file.flush()
+        .map_err(|error| Failure::cannot_write(&path, error))
 }
 
 /// Something with its label, which the data leave out.
@@ -90,9 +91,4 @@ fn labelled<T>(all: &[T], label: impl Fn(&T) -> &str) -> Vec<Labelled<'_, T>> {
         of,
     });
     labelled.collect()
-}
-
-fn cannot_write(path: &Path, error: io::Error) -> Failure {
-    Failure::ours(format!("cannot write `{}`: {error}", path.display()))
-        .hint(Some("give `--out` a folder that you may write to"))
 }

@@ -8,6 +8,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use super::super::run::stage::Stage;
 use super::super::run_folder::{elsewhere, failure};
+use super::super::runtime;
 use super::{Exit, Failure, StudyArgs, given_policies, refused_study, show};
 use crate::quantity;
 use crate::scenario::Scenario;
@@ -44,10 +45,7 @@ pub(super) fn run(args: &StudyArgs, scenario: Scenario) -> Result<Exit, Failure>
     if names.len() < plan.policies.len() {
         return Err(Failure::usage("a policy is listed twice"));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Failure::ours)?;
+    let runtime = runtime()?;
     let played = runtime.block_on(async {
         let (ends, ended) = unbounded_channel();
         let (target, _) = stage.start(&plan.scenario, 1, None, ends).await?;

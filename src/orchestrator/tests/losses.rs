@@ -17,14 +17,7 @@ impl Target for Losing {
             Ending::Lost { why: "gone".into() }
         } else {
             let ran = self.inner.run(5, job.round, job.pull);
-            Ending::Brought(Box::new(Outcome {
-                observation: ran.observation,
-                failure: None,
-                consumption: Some(ran.consumption),
-                score: None,
-                is_clamped: false,
-                measured: Measured::default(),
-            }))
+            brought(&ran)
         };
         let _ = self.ends.send(Ended {
             slot: job.slot,

@@ -1,7 +1,8 @@
 //! `budget`: when to stop.
 
 use super::{Check, Fields};
-use crate::scenario::model::{Budget, Resource};
+use crate::resource::Resource;
+use crate::scenario::model::Budget;
 
 pub(super) fn read(
     check: &mut Check<'_>,

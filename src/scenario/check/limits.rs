@@ -2,9 +2,10 @@
 
 use super::budget::flat;
 use super::{Check, Fields, TargetKind};
+use crate::resource::Resource;
 use crate::round::{Limit, LimitError, LimitGrid};
 use crate::scenario::Fault;
-use crate::scenario::model::{Calibrate, Guards, LimitSource, Limits, Resource};
+use crate::scenario::model::{Calibrate, Guards, LimitSource, Limits};
 use crate::scenario::raw::{Node, Raw};
 use crate::scenario::source::Span;
 

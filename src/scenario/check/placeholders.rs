@@ -1,7 +1,8 @@
 //! Placeholders of a command against the arms: each means something, and each parameter makes a difference.
 
 use super::{Check, arms, limits};
-use crate::scenario::model::{Command, Resource};
+use crate::resource::Resource;
+use crate::scenario::model::Command;
 use crate::scenario::raw::{Node, Raw};
 use crate::scenario::source::Span;
 use crate::scenario::template::{Piece, RESERVED};

@@ -2,8 +2,9 @@
 
 use super::limits;
 use super::{Check, Fields, TargetKind};
+use crate::resource::Resource;
 use crate::round::{Curve, Limit, Price};
-use crate::scenario::model::{LimitSource, Prices, Resource};
+use crate::scenario::model::{LimitSource, Prices};
 use crate::scenario::raw::Raw;
 use crate::scenario::source::Span;
 use crate::scenario::{Caution, Fault};

@@ -2,9 +2,8 @@
 
 use super::{Check, TargetKind, arms, forest, limits, placeholders, policy, price, virtual_target};
 use crate::policy::PolicyKind;
-use crate::scenario::model::{
-    Budget, Guards, Isolation, LimitSource, Limits, Prices, Resource, Target,
-};
+use crate::resource::Resource;
+use crate::scenario::model::{Budget, Guards, Isolation, LimitSource, Limits, Prices, Target};
 use crate::scenario::raw::Node;
 use crate::scenario::source::Span;
 use crate::scenario::{Caution, Fault};

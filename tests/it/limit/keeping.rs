@@ -2,7 +2,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use captime::limit::{Cause, Launch, Level, LimitError, Limits, Setup, Supervisor};
@@ -176,7 +176,7 @@ fn a_replaced_supervisor_enforces_limits_as_the_lost_one_did() {
 }
 
 /// Starts `captime exec` on a misbehaving program and waits until that runs.
-fn exec_in_background(book: &Book, level: Level, mode: &str) -> std::process::Child {
+fn exec_in_background(book: &Book, level: Level, mode: &str) -> Child {
     let child = Command::new(captime())
         .args(["exec", "--wall", "15s", "--level", level.name(), "--"])
         .args(book.command(&[mode]))
@@ -197,6 +197,13 @@ fn children_of(pid: u32) -> Vec<u32> {
         .collect()
 }
 
+/// Nothing that it had started outlives it, nor does a group.
+fn left_no_trace(front: &Child, book: Book) {
+    let books = book.close();
+    assert!(books.end - books.start < Duration::from_secs(5));
+    groups_of_are_gone(front.id());
+}
+
 #[test]
 fn killing_captime_exec_leaves_nothing_alive() {
     for_each_level(|stage| {
@@ -204,9 +211,7 @@ fn killing_captime_exec_leaves_nothing_alive() {
         let mut front = exec_in_background(&book, stage.level(), "deaf-daemon");
         front.kill().unwrap();
         front.wait().unwrap();
-        let books = book.close();
-        assert!(books.end - books.start < Duration::from_secs(5));
-        groups_of_are_gone(front.id());
+        left_no_trace(&front, book);
     });
 }
 
@@ -244,9 +249,7 @@ fn killing_captime_exec_under_a_memory_limit_leaves_no_group() {
         }
         front.kill().unwrap();
         front.wait().unwrap();
-        let books = book.close();
-        assert!(books.end - books.start < Duration::from_secs(5));
-        groups_of_are_gone(front.id());
+        left_no_trace(&front, book);
     });
 }
 
@@ -265,9 +268,7 @@ fn killing_captime_exec_with_its_process_group_leaves_nothing_alive() {
         rustix::process::kill_process_group(pid(front.id()), rustix::process::Signal::KILL)
             .unwrap();
         front.wait().unwrap();
-        let books = book.close();
-        assert!(books.end - books.start < Duration::from_secs(5));
-        groups_of_are_gone(front.id());
+        left_no_trace(&front, book);
     });
 }
 
@@ -286,9 +287,7 @@ fn killing_the_helper_of_captime_exec_leaves_nothing_alive() {
         } else {
             assert_eq!(front.wait().unwrap().code(), Some(125));
         }
-        let books = book.close();
-        assert!(books.end - books.start < Duration::from_secs(5));
-        groups_of_are_gone(front.id());
+        left_no_trace(&front, book);
     });
 }
 

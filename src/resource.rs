@@ -1,0 +1,62 @@
+//! What a limit is on: the one word that scenarios, the forest and reports share.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// What may be limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Resource {
+    /// Seconds on the clock
+    Wall,
+    /// Seconds of CPU time, of all threads and processes
+    Cpu,
+    /// A plain count; in a forest, rows times predictors looked at, which is the same on every machine
+    Work,
+}
+
+impl Resource {
+    /// Its name in scenarios, on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Wall => "wall",
+            Self::Cpu => "cpu",
+            Self::Work => "work",
+        }
+    }
+
+    /// An amount of it, for people.
+    pub fn amount(self, value: f64) -> String {
+        match self {
+            Self::Wall | Self::Cpu => crate::quantity::seconds(value),
+            Self::Work => count(value),
+        }
+    }
+}
+
+/// A plain count for people: four significant digits are enough.
+fn count(value: f64) -> String {
+    if value.abs() >= 1e6 {
+        let text = format!("{value:.3e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let digits = digits.trim_end_matches('0').trim_end_matches('.');
+        format!("{digits}e{exponent}")
+    } else {
+        let text = format!("{value:.4}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_short() {
+        assert_eq!(Resource::Work.amount(0.1 + 4.0 * 0.8 / 9.0), "0.4556");
+        assert_eq!(Resource::Work.amount(1.0), "1");
+        assert_eq!(Resource::Work.amount(3e7), "3e7");
+        assert_eq!(Resource::Work.amount(123_456_789.0), "1.235e8");
+        assert_eq!(Resource::Cpu.amount(0.25), "250 ms");
+    }
+}
