@@ -87,6 +87,9 @@ pub struct StudyArgs {
     /// Also write a page with charts (HTML), curves (SVG) and data (JSON, CSV) into this folder
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -117,11 +120,20 @@ pub fn run(args: StudyArgs) -> Result<Exit, Failure> {
         folder::make(folder)?;
     }
     let standings = {
-        let progress = Progress::on_terminal(plan.total_rounds());
+        let progress = progress(&args, plan.total_rounds());
         play_all(&plan, &progress)
     };
     show(&args, &standings)?;
     Ok(Exit::Done)
+}
+
+/// A bar for so much work, where one is wanted.
+fn progress(args: &StudyArgs, all: u64) -> Progress {
+    if args.quiet {
+        Progress::silent()
+    } else {
+        Progress::on_terminal(all)
+    }
 }
 
 /// Writes the standings to the folder, if there is one, and to stdout.

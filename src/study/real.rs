@@ -35,7 +35,7 @@ pub struct RealPlan {
     pub rounds: Option<u64>,
     /// How often each policy plays.
     pub repetitions: u64,
-    /// Seconds that all pulls together may take, over all sessions; those that find the limits count.
+    /// Seconds that all rounds together may take, over all sessions; those that find the limits count.
     pub wall: Option<f64>,
     /// Where all randomness comes from.
     pub seed: u64,
@@ -258,7 +258,7 @@ struct Side<'a> {
     label: String,
     opened: Opened,
     course: Course<'a>,
-    /// What its pulls took so far.
+    /// What its rounds took so far.
     seconds: f64,
     lost: LostPulls,
 }
@@ -355,7 +355,7 @@ impl<'a> Side<'a> {
 struct Turns<'a, 'g> {
     ground: &'a mut Ground<'g>,
     signals: Signals,
-    /// Seconds that pulls of all sessions took.
+    /// Seconds that rounds of all sessions took.
     spent: f64,
     wall: Option<f64>,
 }
@@ -388,8 +388,8 @@ impl Turns<'_, '_> {
         if left.is_some_and(|left| left <= 0.0) {
             return Ok(Some(Halt::Wall));
         }
+        let (before, clock) = (side.seconds, Clock::from(side.seconds));
         let pull = side.next()?;
-        let clock = Clock::from(side.seconds);
         self.ground.target.start(Job {
             slot: 0,
             round: pull.round,
@@ -410,25 +410,21 @@ impl Turns<'_, '_> {
             }
             self.ground.target.stop(0);
         };
-        let seconds = clock.seconds();
-        self.spent += seconds - side.seconds;
-        side.seconds = seconds;
+        side.seconds = clock.seconds();
         match ending {
-            Ending::Brought(outcome) => {
-                side.brought(pull, *outcome)?;
-                Ok(halt)
-            }
-            Ending::Stopped => Ok(Some(halt.unwrap_or(Halt::Interrupted))),
+            Ending::Brought(outcome) => side.brought(pull, *outcome)?,
+            Ending::Stopped => halt = halt.or(Some(Halt::Interrupted)),
             // It runs again when the study goes on.
-            Ending::Lost { .. } if halt.is_some() => Ok(halt),
-            Ending::Lost { why } => {
-                match side.lost.note(&mut side.opened.journal, &pull, why)? {
-                    None => side.opened.progress.in_flight.push_front(pull),
-                    Some(outcome) => side.brought(pull, outcome)?,
-                }
-                Ok(None)
-            }
+            Ending::Lost { .. } if halt.is_some() => {}
+            Ending::Lost { why } => match side.lost.note(&mut side.opened.journal, &pull, why)? {
+                None => side.opened.progress.in_flight.push_front(pull),
+                Some(outcome) => side.brought(pull, outcome)?,
+            },
         }
+        // Choosing and writing down take time too, with short pulls most of it.
+        side.seconds = clock.seconds();
+        self.spent += side.seconds - before;
+        Ok(halt)
     }
 }
 

@@ -3,10 +3,9 @@
 use std::io::{self, BufWriter, Write};
 
 use super::{
-    Exit, Failure, Format, REPETITIONS, StudyArgs, folder, given_policies, refused_study, scenario,
-    threads, write_json,
+    Exit, Failure, Format, REPETITIONS, StudyArgs, folder, given_policies, progress, refused_study,
+    scenario, threads, write_json,
 };
-use crate::study::Progress;
 use crate::study::exam::{self, Exam, ExamPlan, judge_all};
 
 /// Runs the command with `--budget`.
@@ -36,7 +35,7 @@ pub(super) fn run(args: &StudyArgs) -> Result<Exit, Failure> {
         folder::make(folder)?;
     }
     let marks = {
-        let progress = Progress::on_terminal(plan.total_seconds());
+        let progress = progress(args, plan.total_seconds());
         judge_all(&plan, &progress)
     };
     if let Some(folder) = &args.out {

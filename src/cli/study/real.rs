@@ -52,7 +52,7 @@ pub(super) fn run(args: &StudyArgs, scenario: Scenario) -> Result<Exit, Failure>
         let mut ground = Ground {
             target,
             ends: ended,
-            news: Box::new(news()),
+            news: Box::new(news(args.quiet)),
         };
         plan.play(&mut ground).await.map_err(|error| cannot(&error))
     });
@@ -81,10 +81,10 @@ pub(super) fn run(args: &StudyArgs, scenario: Scenario) -> Result<Exit, Failure>
 }
 
 /// A line on stderr now and then.
-fn news() -> impl FnMut(u64, u64) {
+fn news(is_quiet: bool) -> impl FnMut(u64, u64) {
     let mut last = Instant::now();
     move |played, all| {
-        if last.elapsed() >= NEWS {
+        if !is_quiet && last.elapsed() >= NEWS {
             last = Instant::now();
             // Nobody reads it: the study itself matters.
             let _ = writeln!(

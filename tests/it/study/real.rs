@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -145,7 +146,14 @@ fn policies_take_turns_so_that_whatever_ends_a_study_they_have_played_as_much() 
         .replace("rounds: 24", "rounds: 1000000, wall: 4s")
         .replace("[rcucb, uniform]", "[rcucb, uniform, fixed]");
     let scene = scene(&endless);
+    let since = Instant::now();
     expect(&scene.captime(&["study", "s.yaml", "--out", "real"]), 0);
+    // Fits of a hundredth of what writing them down takes: the budget is of all of it.
+    assert!(
+        since.elapsed() < Duration::from_mins(1),
+        "{:?}",
+        since.elapsed()
+    );
     let played = ["rcucb-1", "uniform-1", "fixed-1"].map(|run| rounds(&scene, run));
     let (most, least) = (played.iter().max().unwrap(), played.iter().min().unwrap());
     assert!(*least >= 2 && most - least <= 1, "{played:?}");
