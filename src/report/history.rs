@@ -447,7 +447,7 @@ impl History {
         let pairs = self.stage.as_ref().map_or(1, |stage| {
             self.plan.arms * stage.problem.limits.as_slice().len()
         });
-        let density = (10_000_000 / pairs.max(1)).clamp(10, 150);
+        let density = (10_000_000 / pairs.max(1)).clamp(10, 75);
         let learned = self.rounds.len();
         learned.is_multiple_of((learned / density).max(1))
     }
