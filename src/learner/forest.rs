@@ -78,24 +78,7 @@ pub struct Forest {
 /// The forest depends on the data, the rows, the parameters and the seed only: not on the number of threads nor on the
 /// machine. A stopped fit ends within 1 ms of CPU time and leaves nothing behind.
 ///
-/// ```
-/// use captime::learner::{Allowance, Dataset, FitOutcome, Params, ReadOptions, Resource, Split, Stop, fit_until};
-///
-/// let csv = "size,zone,price\n50,a,100\n60,b,120\n70,a,140\n80,b,170\n90,a,180\n100,b,210\n";
-/// let data = Dataset::parse(csv.as_bytes(), &ReadOptions::predict("price"))?;
-/// let split = Split::random(data.rows(), 0.7, 1)?;
-/// let params = Params { trees: 50, mtry: Some(2), ..Params::default() };
-/// let allowance = Allowance { resource: Resource::Work, amount: 1e6 };
-/// match fit_until(&data, &split.train, &params, &Stop::new(), Some(allowance))? {
-///     FitOutcome::Done { forest, consumed } => {
-///         let prices = forest.predict(&data, &split.test);
-///         assert!(prices.iter().all(|price| (100.0..=210.0).contains(price)));
-///         assert!(consumed.work <= 1_000_000);
-///     }
-///     FitOutcome::Stopped { .. } => unreachable!("a million units of work are plenty here"),
-/// }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The module's own page has an example.
 pub fn fit_until(
     data: &Dataset,
     rows: &[u32],

@@ -3,6 +3,26 @@
 //! The order is a promise: journal the pull, launch it, journal the outcome, wait until that is on disk, then let the
 //! policy learn. A slot stays taken until its outcome was learned from, and every outcome is followed by at most one
 //! launch, so decisions depend on the order of outcomes only, never on how fast the disk is.
+//!
+//! [`State`] is that without files, clocks and processes: who is to run next, and what was learned. The crate's own page
+//! plays a target with it; here somebody else runs the pull.
+//!
+//! ```
+//! use captime::journal::{Learned, OutcomeRecord};
+//! use captime::orchestrator::{Next, Plan, State};
+//! use captime::round::Observation;
+//!
+//! let text = "target: external\narms: {list: [{name: a}, {name: b}]}\nlimits: {of: wall, grid: [1s, 10s]}\n";
+//! let scenario = captime::scenario::parse(text, "mine.yaml".as_ref(), ".".as_ref())?.scenario;
+//! let mut state = State::new(Plan::of(&scenario, &[]));
+//! let Next::Pull(pull) = state.choose() else { return Err("nothing to do".into()) };
+//! state.launched(&pull);
+//! let observation = Observation::ended(pull.pull(), 0.9, 0.4)?;
+//! let outcome = OutcomeRecord { outcome: pull.round.0, ..OutcomeRecord::default() };
+//! state.learned(&Learned { pull, observation, outcome });
+//! assert_eq!(state.recommend().map(|best| best.pull.arm), Some(pull.arm));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod brief;
 mod calibration;
