@@ -1,4 +1,4 @@
-//! Help and bad usage.
+//! Help, bad usage, and what the program needs to run.
 
 use assert_cmd::Command;
 
@@ -46,5 +46,34 @@ fn the_help_of_every_command_says_its_purpose_two_examples_and_its_exit_codes() 
         assert!(count >= 2, "{name} has {count} examples");
         assert!(help.contains("Exit codes:"), "{name}");
         insta::assert_snapshot!(format!("help_{name}"), help);
+    }
+}
+
+#[test]
+fn the_program_needs_nothing_but_the_c_library() {
+    let listed = Command::new("ldd")
+        .arg(env!("CARGO_BIN_EXE_captime"))
+        .output()
+        .unwrap();
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let archive = Command::new("cc")
+        .arg("-print-file-name=libgcc_eh.a")
+        .output();
+    let has_archive = archive.is_ok_and(|archive| archive.stdout.starts_with(b"/"));
+    let mut allowed = vec!["linux-vdso", "ld-linux", "libc.so", "libm.so"];
+    if !has_archive {
+        crate::scene::skipped("this compiler has no archive to take the unwinder from");
+        allowed.push("libgcc_s.so");
+    }
+    assert!(listed.contains("libc.so"), "{listed}");
+    for line in listed.lines() {
+        let name = line
+            .trim()
+            .rsplit_once('/')
+            .map_or(line.trim(), |(_, name)| name);
+        assert!(
+            allowed.iter().any(|known| name.starts_with(known)),
+            "{line}"
+        );
     }
 }
