@@ -1,12 +1,28 @@
 //! What a decision costs: choosing a pull and learning from it, per policy and number of pairs.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use captime::policy::{Policy, PolicyKind, Problem};
 use captime::round::{LimitGrid, Observation, Price, Round};
+use captime::space::{Parameter, Space, Value};
 use criterion::{BenchmarkId, Criterion, criterion_group};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+
+/// Arms by two parameters, for the policy that asks similar ones.
+fn space(arms: usize) -> Space {
+    let columns = 16.min(arms);
+    let numbers = |name: &str, count: usize| {
+        Parameter::new(name, (0..count as i64).map(Value::Integer).collect())
+    };
+    let parameters = vec![
+        numbers("row", arms.div_ceil(columns)),
+        numbers("column", columns),
+    ];
+    let codes = (0..arms).flat_map(|arm| [(arm / columns) as u32, (arm % columns) as u32]);
+    Space::coded(parameters, arms, codes.collect(), vec![]).expect("a space")
+}
 
 /// A policy that has played `rounds` rounds, and the world it plays in.
 struct Play {
@@ -23,6 +39,7 @@ impl Play {
             Price::new("x / 10", "x / 10 if x <= 0.5 else 10 * x", 1.0).expect("the paper's price");
         let limits = LimitGrid::equidistant(0.1, 0.9, limits).expect("a grid");
         let problem = Problem::new(arms, limits, price).expect("arms");
+        let problem = problem.with_space(Arc::new(space(arms)));
         let policy = PolicyKind::parse(spec).expect("a policy").build(&problem);
         let mut play = Self {
             policy,
@@ -65,6 +82,8 @@ fn decisions(criterion: &mut Criterion) {
         ("ts", 10, 10),
         ("joint-ts", 10, 10),
         ("joint-ts", 672, 10),
+        ("similar-ts", 10, 10),
+        ("similar-ts", 672, 10),
     ] {
         // Past the opening and past the first crowding of the indices.
         let mut play = Play::new(spec, arms, limits, (20 * arms) as u64 + 10_000);
