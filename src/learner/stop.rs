@@ -110,13 +110,9 @@ impl<'a> Meter<'a> {
     pub(super) fn new(stop: &'a Stop, allowance: Option<Allowance>) -> Self {
         let stride = match allowance {
             Some(Allowance {
-                resource: Resource::Wall,
+                resource: Resource::Wall | Resource::Work,
                 ..
             }) => WALL_STRIDE,
-            Some(Allowance {
-                resource: Resource::Work,
-                ..
-            }) => 0,
             _ => CPU_STRIDE,
         };
         Self {
@@ -135,6 +131,8 @@ impl<'a> Meter<'a> {
         Watch {
             meter: self,
             pending: 0,
+            // Nothing before the first look.
+            unseen: 0,
             minded: 0,
             unguarded: 0,
             cpu_seen: thread_cpu_nanos(),
@@ -154,6 +152,8 @@ impl<'a> Meter<'a> {
 pub(super) struct Watch<'a> {
     meter: &'a Meter<'a>,
     pending: u64,
+    /// How much work may be pending before the next look.
+    unseen: u64,
     /// Steps since the last look that are not work.
     minded: u64,
     /// Work since the guards were last looked at.
@@ -169,7 +169,7 @@ impl Watch<'_> {
         if self.meter.stop.is_raised() {
             return Err(Stopped);
         }
-        if self.pending > self.meter.stride {
+        if self.pending > self.unseen {
             self.look()
         } else {
             Ok(())
@@ -183,8 +183,7 @@ impl Watch<'_> {
         if self.meter.stop.is_raised() {
             return Err(Stopped);
         }
-        // Minding books no work, so a limit on that need not be looked at more often than a clock.
-        if self.minded > self.meter.stride.max(WALL_STRIDE) {
+        if self.minded > self.meter.stride {
             self.look()
         } else {
             Ok(())
@@ -206,6 +205,14 @@ impl Watch<'_> {
             self.meter.ended.store(true, Ordering::Relaxed);
             return Err(Stopped);
         }
+        self.unseen = match self.meter.allowance {
+            // Up to the limit and no further, so that one thread stops at the same count each time.
+            Some(Allowance {
+                resource: Resource::Work,
+                amount,
+            }) => self.meter.stride.min((amount - work as f64) as u64),
+            _ => self.meter.stride,
+        };
         // Seldom enough for the most expensive clock, however often the allowance wants to be looked at.
         if self.unguarded > CPU_STRIDE {
             self.unguarded = 0;
