@@ -243,10 +243,10 @@ pub(super) fn scan_portable(
         (CodesRef::Short(codes), None) => plain(codes, column.distinct, slot, draws, scratch, best),
         (CodesRef::Long(codes), None) => plain(codes, column.distinct, slot, draws, scratch, best),
         (CodesRef::Short(codes), Some(missing)) => {
-            with_missing(codes, missing, slot, draws, scratch, best)
+            sparse::<_, true>(codes, missing as usize, slot, draws, scratch, best)
         }
         (CodesRef::Long(codes), Some(missing)) => {
-            with_missing(codes, missing, slot, draws, scratch, best)
+            sparse::<_, true>(codes, missing as usize, slot, draws, scratch, best)
         }
     };
     scratch.constant[slot] = !is_split;
@@ -268,7 +268,7 @@ fn plain<C: Code>(
     } else if rows <= FEW_ROWS {
         sorted(codes, slot, draws, best)
     } else {
-        sparse(codes, distinct, slot, draws, scratch, best)
+        sparse::<_, false>(codes, distinct, slot, draws, scratch, best)
     }
 }
 
@@ -335,8 +335,11 @@ fn sorted<C: Code>(codes: &[C], slot: usize, draws: &Draws<'_>, best: &mut Best)
 }
 
 /// More codes than rows: sums by code, and a bitmap of the codes that were met.
+///
+/// With `MISSING`, the code `distinct` stands for missing numbers: at every split they are tried on the right, then on the
+/// left. Missing against present is a split too. Where a node has none missing this is the plain search.
 #[inline]
-fn sparse<C: Code>(
+fn sparse<C: Code, const MISSING: bool>(
     codes: &[C],
     distinct: usize,
     slot: usize,
@@ -344,10 +347,15 @@ fn sparse<C: Code>(
     scratch: &mut Scratch,
     best: &mut Best,
 ) -> bool {
+    let mut lost = 0;
     for (&row, &packed) in draws.rows.iter().zip(draws.packed) {
         let code = codes[row as usize].index();
-        scratch.sums[code] += packed;
-        scratch.touched[code / 64] |= 1 << (code % 64);
+        if MISSING && code == distinct {
+            lost += packed;
+        } else {
+            scratch.sums[code] += packed;
+            scratch.touched[code / 64] |= 1 << (code % 64);
+        }
     }
     let mut left = 0;
     let mut is_split = false;
@@ -362,46 +370,7 @@ fn sparse<C: Code>(
             let score = draws.total.score(left);
             is_split |= !score.is_nan();
             best.offer(score, Best::id(slot, code, false));
-        }
-    }
-    is_split
-}
-
-/// A predictor with missing numbers: at every split they are tried on the right, then on the left.
-///
-/// Missing against present is a split too. Where a node has none missing this is the plain search.
-fn with_missing<C: Code>(
-    codes: &[C],
-    missing: u32,
-    slot: usize,
-    draws: &Draws<'_>,
-    scratch: &mut Scratch,
-    best: &mut Best,
-) -> bool {
-    let mut lost = 0;
-    for (&row, &packed) in draws.rows.iter().zip(draws.packed) {
-        let code = codes[row as usize].index();
-        if code == missing as usize {
-            lost += packed;
-        } else {
-            scratch.sums[code] += packed;
-            scratch.touched[code / 64] |= 1 << (code % 64);
-        }
-    }
-    let mut left = 0;
-    let mut is_split = false;
-    let touched = &mut scratch.touched[..(missing as usize).div_ceil(64)];
-    scratch.walked += touched.len();
-    for (place, word) in touched.iter_mut().enumerate() {
-        let mut bits = std::mem::take(word);
-        while bits != 0 {
-            let code = place * 64 + bits.trailing_zeros() as usize;
-            bits &= bits - 1;
-            left += std::mem::take(&mut scratch.sums[code]);
-            let score = draws.total.score(left);
-            is_split |= !score.is_nan();
-            best.offer(score, Best::id(slot, code, false));
-            if lost != 0 {
+            if MISSING && lost != 0 {
                 best.offer(draws.total.score(left + lost), Best::id(slot, code, true));
             }
         }
