@@ -29,15 +29,15 @@ list it is for you to choose, anew each time.
 Several pulls may be open at once. A bad line gets {"error":{"line","what","fix"}} and changes nothing.
 
 Examples:
-  captime ask arms.yaml
-  captime ask arms.yaml --journal runs/mine    records, and goes on where it was left
+  captime ask mine.yaml
+  captime ask mine.yaml --journal runs/mine    records, and goes on where it was left
 
 Exit codes: 0 stdin ended; 1 failure of ours; 2 bad usage or scenario."#;
 
 /// Choose pulls for somebody else to run: ask and tell as JSON lines
 ///
-/// The scenario gives arms, limits, price, policy and seed, with `target: external`. Limits and consumptions are in seconds,
-/// as in the scenario. Nothing is written to disk unless `--journal` is given.
+/// The scenario gives arms, limits, price, policy and seed, with `target: external`. Limits and consumptions are in seconds.
+/// Nothing is written to disk unless `--journal` is given.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct AskArgs {

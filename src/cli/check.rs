@@ -5,13 +5,13 @@ mod machine;
 mod picture;
 mod trials;
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Exit, Failure, exit_code, failure};
-use crate::{limit, scenario};
+use super::scenario_file::read_scenario;
+use super::{Exit, Failure, exit_code};
+use crate::limit;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,16 +38,11 @@ impl Check {
             machine::write(&limit::detect(), &mut std::io::stdout().lock())?;
             return Ok(Exit::Done);
         };
-        let checked = scenario::read(file)?;
-        let mut stderr = std::io::stderr().lock();
-        for notice in checked.render_notices(failure::has_colours(&stderr)) {
-            writeln!(stderr, "{notice}\n")?;
-        }
-        drop(stderr);
-        data::read(&checked.scenario, self.trials.is_some())?;
-        picture::write(&checked.scenario, &mut std::io::stdout().lock())?;
+        let scenario = read_scenario(file)?;
+        data::read(&scenario, self.trials.is_some())?;
+        picture::write(&scenario, &mut std::io::stdout().lock())?;
         match self.trials {
-            Some(count) => trials::run(&checked.scenario, count),
+            Some(count) => trials::run(&scenario, count),
             None => Ok(Exit::Done),
         }
     }

@@ -15,7 +15,7 @@ use crate::space::Configuration;
 
 const EXAMPLES: &str = "\
 Examples:
-  captime export ames-forest --format csv > rounds.csv
+  captime export ames-forest > rounds.csv
   captime export runs/minisat --format aslib > algorithm_runs.arff";
 
 /// All rounds as a table on stdout: CSV, JSON lines, or ASlib's algorithm_runs.arff.
@@ -28,7 +28,7 @@ pub struct ExportArgs {
     /// A run's folder, or its name in runs/
     run: PathBuf,
     /// How to write it
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, default_value_t = Format::Csv)]
     format: Format,
 }
 
@@ -178,7 +178,12 @@ fn aslib(
     rows: impl Iterator<Item = Row>,
     to: &mut dyn Write,
 ) -> Result<(), Failure> {
-    writeln!(to, "% {} of captime run {}", rounds.len(), past.header.name)?;
+    writeln!(
+        to,
+        "% {} rounds of captime run {}",
+        rounds.len(),
+        past.header.name
+    )?;
     writeln!(
         to,
         "% runtime is the consumption of {}; algorithms are arms",

@@ -59,7 +59,7 @@ pub struct ForestArgs {
     #[arg(long, value_enum, default_value_t)]
     engine: EngineKind,
     /// Where a fit runs
-    #[arg(long, value_enum, default_value_t = Isolation::None)]
+    #[arg(long, value_enum, default_value_t = Isolation::Thread)]
     isolation: Isolation,
     /// Fit only this of the splits, for one that keeps the time
     #[arg(long, hide = true)]
@@ -125,7 +125,8 @@ enum Format {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Isolation {
     /// In this process, unless a limit must hold for an engine that cannot be stopped
-    None,
+    #[value(alias = "none")]
+    Thread,
     /// In a process of its own, ended at the limit
     Process,
 }

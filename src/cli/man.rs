@@ -45,6 +45,12 @@ pub fn run(_: &ManArgs) -> Result<Exit, Failure> {
             .map_or(part.clone(), |rest| format!(".SS {rest}"));
         page.extend_from_slice(part.as_bytes());
     }
-    std::io::stdout().lock().write_all(&page)?;
+    // There are no pages of subcommands to refer to, and what clap shows after the options has no name.
+    let page = String::from_utf8_lossy(&page)
+        .replace("\ncaptime\\-", "\ncaptime ")
+        .replace("(1)\n", "\n")
+        .replace(".SH EXTRA\n", ".SH EXIT CODES\n")
+        .replace(".SS EXTRA\n", ".SS EXAMPLES AND EXIT CODES\n");
+    std::io::stdout().lock().write_all(page.as_bytes())?;
     Ok(Exit::Done)
 }

@@ -45,7 +45,7 @@ pub struct RecordArgs {
     /// The folder to write consumption.csv and reward.csv to
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
-    /// Pulls at a time; more than the CPUs makes for bad measurements [default: 1]
+    /// Pulls at a time; more than the CPUs makes for bad measurements
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=4096))]
     slots: u64,
     /// No progress

@@ -1,5 +1,6 @@
 //! Where runs are: `runs/NAME`, `runs/NAME-2`, ... in the current folder.
 
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::Failure;
@@ -53,10 +54,14 @@ fn numbers(name: &str) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The folder of the run that the user names: a folder, or a name in `runs/`, the newest of that name.
+/// The folder of the run that the user names: a folder, its journal, or a name in `runs/`, the newest of that name.
 pub(super) fn find(run: &Path) -> Result<PathBuf, Failure> {
     if run.join(FILE).exists() {
         return Ok(run.to_owned());
+    }
+    if run.ends_with(FILE) && run.is_file() {
+        let folder = run.parent().filter(|folder| *folder != Path::new(""));
+        return Ok(folder.unwrap_or(Path::new(".")).to_owned());
     }
     let is_name = run.components().count() == 1;
     if is_name && Path::new(RUNS).join(run).join(FILE).exists() {
@@ -69,22 +74,95 @@ pub(super) fn find(run: &Path) -> Result<PathBuf, Failure> {
             exact
         });
     }
-    let known: Vec<String> = std::fs::read_dir(RUNS)
-        .into_iter()
-        .flatten()
+    Err(missing(run, is_name))
+}
+
+/// Why there is no such run, and which there are.
+fn missing(run: &Path, is_name: bool) -> Failure {
+    let mut places = vec![run.to_owned()];
+    if is_name {
+        places.push(Path::new(RUNS).join(run));
+    }
+    for place in places {
+        if let Err(error) = place.join(FILE).try_exists() {
+            if error.kind() == ErrorKind::PermissionDenied {
+                return unreadable(&place, &error);
+            }
+        }
+    }
+    let known = match runs_in(Path::new(RUNS)) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            return unreadable(Path::new(RUNS), &error);
+        }
+        known => known.unwrap_or_default(),
+    };
+    let wanted = run.display().to_string();
+    let hint = of_scenario(run)
+        .or_else(|| inside(run))
+        .or_else(|| {
+            let name = crate::nearest::nearest(&wanted, known.iter().map(String::as_str))?;
+            Some(format!("did you mean `{name}`?"))
+        })
+        .unwrap_or_else(|| {
+            if known.is_empty() {
+                "there is no run in `runs/` here; `captime run` makes one".into()
+            } else {
+                format!("runs here are {}", listed(&known))
+            }
+        });
+    Failure::usage(format!("there is no run `{wanted}`")).hint(Some(hint))
+}
+
+fn unreadable(place: &Path, error: &Error) -> Failure {
+    Failure::ours(format!("cannot read `{}`: {error}", place.display()))
+        .hint(Some("the runs of somebody else are theirs to show"))
+}
+
+/// What to give instead of a scenario.
+fn of_scenario(file: &Path) -> Option<String> {
+    if !file.is_file() {
+        return None;
+    }
+    let name = crate::scenario::read(file).ok()?.scenario.name;
+    Some(if newest(&name).join(FILE).exists() {
+        format!("that is a scenario; the run is called `{name}`")
+    } else {
+        format!("that is a scenario; the run is called `{name}`, and there is none in `runs/` here")
+    })
+}
+
+/// The runs in a folder of runs, or of a study, which has them in its `runs/`.
+fn inside(folder: &Path) -> Option<String> {
+    let folders = [folder.join(RUNS), folder.to_owned()];
+    folders.into_iter().find_map(|folder| {
+        let names = runs_in(&folder).ok().filter(|names| !names.is_empty())?;
+        let paths: Vec<String> = names
+            .iter()
+            .map(|name| folder.join(name).display().to_string())
+            .collect();
+        Some(format!("runs in it: {}", listed(&paths)))
+    })
+}
+
+/// The names of the runs in a folder, sorted.
+fn runs_in(folder: &Path) -> Result<Vec<String>, Error> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)?
         .flatten()
         .filter(|entry| entry.path().join(FILE).exists())
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
-    let wanted = run.display().to_string();
-    let hint = match crate::nearest::nearest(&wanted, known.iter().map(String::as_str)) {
-        Some(name) => format!("did you mean `{name}`?"),
-        None if known.is_empty() => {
-            "there is no run in `runs/` here; `captime run` makes one".into()
-        }
-        None => format!("runs here are {}", known.join(", ")),
-    };
-    Err(Failure::usage(format!("there is no run `{wanted}`")).hint(Some(hint)))
+    names.sort();
+    Ok(names)
+}
+
+/// As many as one can read.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 20;
+    let shown = names[..names.len().min(MOST)].join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// The way out of a folder that belongs to something else, for commands that keep their journals in `--out`.

@@ -63,16 +63,6 @@ impl Price {
         self.unit
     }
 
-    /// The cost curve c.
-    pub fn cost_curve(&self) -> &Curve {
-        &self.cost
-    }
-
-    /// The penalty curve lambda.
-    pub fn penalty_curve(&self) -> &Curve {
-        &self.penalty
-    }
-
     /// Checks that both curves are finite and never fall on (0, max], and says what is merely unwise.
     pub fn check(&self, max: Limit) -> Result<Vec<PriceWarning>, PriceError> {
         let end = max.get() / self.unit;

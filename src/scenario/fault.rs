@@ -72,6 +72,12 @@ pub enum Fault {
         key: &'static str,
         example: &'static str,
     },
+    #[error("`{section}` lacks `{}` or `{}`", keys[0], keys[1])]
+    MissingEither {
+        section: String,
+        keys: [&'static str; 2],
+        example: &'static str,
+    },
     #[error("`{section}` is one of {known}, but {given} given")]
     ChooseOne {
         section: String,
@@ -257,7 +263,6 @@ fn example(key: &str) -> Option<&'static str> {
         "seed" => "seed: 1",
         "retries" => "retries: 2",
         "pin" => "pin: auto",
-        "stop_on_first_failures" => "stop_on_first_failures: true",
         "target" => "target: {command: [./solver, \"{instance}\"]}",
         "command" => "command: [minisat, \"{instance}\"]",
         "train" => "train: 0.7",
@@ -290,11 +295,20 @@ fn fitting_value(error: &PolicyError) -> Option<String> {
     } else if let Some(least) = expected.strip_prefix("a whole number from ") {
         least.split(' ').next()?
     } else if expected == "true or false" {
-        "true"
+        return Some(flag(option, value));
     } else {
         "1"
     };
     Some(format!("write `{option}: {value}`"))
+}
+
+/// What was meant by a word where `true` or `false` is expected.
+fn flag(key: &str, word: &str) -> String {
+    match word.to_lowercase().as_str() {
+        "no" | "off" | "n" => format!("write `{key}: false`"),
+        "yes" | "on" | "y" => format!("write `{key}: true`"),
+        _ => format!("write `{key}: true` or `{key}: false`"),
+    }
 }
 
 impl Fault {
@@ -330,6 +344,13 @@ impl Fault {
             }
             Self::UnknownKey { key, known, .. } => choose("keys", key, known.iter().copied()),
             Self::NoValue { .. } => text("write a value after the colon, or remove the key"),
+            Self::WrongType {
+                key,
+                expected,
+                found,
+            } if expected == "true or false" => {
+                Some(flag(key, found.trim_matches(['`', '"', '\''])))
+            }
             Self::WrongType { key, expected, .. } | Self::OutOfRange { key, expected, .. } => {
                 Some(example(key).map_or_else(
                     || format!("write {expected}"),
@@ -338,15 +359,16 @@ impl Fault {
             }
             Self::ForestValue { expected, .. } => Some(format!("write {expected}")),
             Self::Missing { example, .. }
+            | Self::MissingEither { example, .. }
             | Self::ChooseOne { example, .. }
             | Self::EmptyList { example, .. } => Some(format!("write `{example}`")),
             Self::Quantity { source, .. } => Some(source.hint()),
             Self::UnknownWord { word, known, .. } => {
                 choose("it can be", word, known.iter().copied())
             }
-            Self::BadName { .. } => {
-                text("use letters, digits, `-`, `_` and `.`, not in front, at most 100")
-            }
+            Self::BadName { .. } => text(
+                "use letters, digits, `-`, `_` and `.`, at most 100, without `-` or `.` in front",
+            ),
             Self::NotForTarget { .. } => text("remove it"),
             Self::StepZero { .. } => text("write a step above 0"),
             Self::EmptyRange { from, to, .. } => {

@@ -238,6 +238,9 @@ pub struct Budget {
     pub consumption: Option<f64>,
 }
 
+/// More slots than this are refused, here and by `--slots`.
+pub(super) const MOST_SLOTS: i64 = 4096;
+
 /// How many pulls at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slots {

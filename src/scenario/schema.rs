@@ -7,6 +7,7 @@ mod target;
 
 use serde_json::{Map, Value, json};
 
+use super::model::MOST_SLOTS;
 use crate::policy::PolicyKind;
 use shape::{
     amount, flag, list, number, object, one_of, scalar, size, text, texts, whole, with_required,
@@ -34,7 +35,7 @@ pub fn schema() -> Value {
                 "recommend",
                 words(
                     "The rule by which the answer is chosen.",
-                    &["safe", "best", "finest"],
+                    &["safe", "best", "finest", "posterior"],
                 ),
             ),
             ("budget", budget()),
@@ -44,7 +45,12 @@ pub fn schema() -> Value {
                     "How many pulls run at a time.",
                     vec![
                         words("As many as CPUs that we may use.", &["auto"]),
-                        whole("So many.", 1),
+                        json!({
+                            "description": "So many.",
+                            "type": "integer",
+                            "minimum": 1,
+                            "maximum": MOST_SLOTS,
+                        }),
                     ],
                 ),
             ),

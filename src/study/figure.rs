@@ -12,13 +12,22 @@ const COLOURS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000",
 ];
 
-/// Lines differ in their dashes too: for print without colour, and beyond seven policies.
-const DASHES: [&str; 4] = ["none", "8 4", "2 3", "10 3 2 3"];
+/// Lines differ in their dashes too, for print without colour: as many as there are colours.
+const DASHES: [&str; 7] = [
+    "none",
+    "8 4",
+    "2 3",
+    "10 3 2 3",
+    "16 5",
+    "10 3 2 3 2 3",
+    "5 3 5 3 1 3",
+];
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 440.0;
 const LEFT: f64 = 84.0;
-const RIGHT: f64 = 20.0;
+/// Room for half of the last label below the axis.
+const RIGHT: f64 = 36.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 56.0;
 const LEGEND_LINE: f64 = 20.0;
@@ -263,7 +272,12 @@ fn draw_curve(svg: &mut String, curve: &Curve, place: usize, x: &Axis, y: &Axis)
 }
 
 fn style(place: usize) -> (&'static str, &'static str) {
-    (COLOURS[place % COLOURS.len()], DASHES[place % DASHES.len()])
+    // From the eighth on, colours come again with other dashes.
+    let turn = place / COLOURS.len();
+    (
+        COLOURS[place % COLOURS.len()],
+        DASHES[(place + turn) % DASHES.len()],
+    )
 }
 
 fn push(to: &mut String, text: std::fmt::Arguments<'_>) {
@@ -272,7 +286,17 @@ fn push(to: &mut String, text: std::fmt::Arguments<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
+
+    #[test]
+    fn every_policy_has_its_own_line() {
+        let styles: HashSet<_> = (0..49).map(style).collect();
+        assert_eq!(styles.len(), 49);
+        let dashes: HashSet<&str> = (0..7).map(|place| style(place).1).collect();
+        assert_eq!(dashes.len(), 7);
+    }
 
     #[test]
     fn axes_end_on_round_numbers_around_the_values() {

@@ -243,7 +243,9 @@ fn signals_to_us_end_the_tree_and_are_reported() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(300));
+        book.wait_for_start();
+        // And has had the time to misbehave.
+        std::thread::sleep(Duration::from_millis(200));
         let pid = child.id().to_string();
         let sent = Command::new("sh")
             .args(["-c", &format!("kill -{signal} {pid}")])
@@ -277,7 +279,9 @@ fn the_end_of_stdin_can_stop_a_run() {
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(b"still here\n").unwrap();
-        std::thread::sleep(Duration::from_millis(300));
+        book.wait_for_start();
+        // And has had the time to misbehave.
+        std::thread::sleep(Duration::from_millis(200));
         assert!(child.try_wait().unwrap().is_none());
         drop(stdin);
         assert_eq!(child.wait().unwrap().code(), Some(143));

@@ -308,6 +308,11 @@ fn a_process_of_its_own_gives_the_same_result() {
     .concat();
     let apart = |more: &[&str]| report(&[&args[..], &["--isolation", "process"], more].concat());
     assert_eq!(timeless(apart(&[])), timeless(report(&args)));
+    // As scenarios call it, and as it was called here before.
+    for name in ["thread", "none"] {
+        let within = report(&[&args[..], &["--isolation", name]].concat());
+        assert_eq!(timeless(within), timeless(report(&args)));
+    }
     assert_eq!(
         apart(&["--limit", "1000", "--resource", "work"])["stopped"],
         true

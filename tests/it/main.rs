@@ -12,6 +12,7 @@ mod examples;
 mod exec;
 mod faults;
 mod forest;
+mod found;
 mod init;
 mod limit;
 mod meddling;

@@ -88,8 +88,9 @@ fn the_readmes_scenario_for_a_solver_is_fine() {
             .env("PATH", path)
             .output()
             .unwrap();
-        let (shown, _) = expect(&output, 0);
+        let (shown, said) = expect(&output, 0);
         assert!(shown.contains("minisat"), "{shown}");
+        assert!(!said.contains("warning"), "{said}");
     }
 }
 

@@ -163,7 +163,7 @@ pub fn alive(marker: &str) -> Vec<u32> {
     found
 }
 
-/// Nothing with this text in its command line is alive, at the latest after two seconds.
+/// Nothing with this text in its command line is alive, at the latest after five seconds.
 pub fn nothing_is_left(marker: &str) {
     let since = Instant::now();
     while !alive(marker).is_empty() {

@@ -482,7 +482,7 @@ fn assert_well_formed(svg: &str) {
     assert!(!rest.contains('>'));
     for entity in svg.split('&').skip(1) {
         assert!(
-            ["amp;", "lt;", "gt;", "quot;"]
+            ["amp;", "lt;", "gt;", "quot;", "#39;"]
                 .iter()
                 .any(|known| entity.starts_with(known))
         );

@@ -77,3 +77,18 @@ fn the_program_needs_nothing_but_the_c_library() {
         );
     }
 }
+
+#[test]
+fn the_manual_is_one_page_that_refers_to_no_others() {
+    let man = captime().arg("man").assert().code(0);
+    let page = String::from_utf8_lossy(&man.get_output().stdout);
+    for command in commands() {
+        assert!(
+            page.contains(&format!("\ncaptime {command}\n")),
+            "{command}"
+        );
+        let section = format!("\n.SH CAPTIME {}\n", command.to_uppercase());
+        assert!(page.contains(&section), "{command}");
+    }
+    assert!(!page.contains("(1)\n") && !page.contains("EXTRA"));
+}

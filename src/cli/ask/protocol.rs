@@ -1,6 +1,6 @@
 //! Requests and answers, one JSON object per line.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -22,7 +22,6 @@ pub(super) struct Desk<'s> {
     state: State,
     recording: Option<Recording>,
     open: BTreeMap<u64, PullRecord>,
-    told: BTreeSet<u64>,
     last: Option<(PullRecord, Explanation)>,
 }
 
@@ -72,7 +71,6 @@ impl<'s> Desk<'s> {
             state,
             recording,
             open: open.into_iter().map(|pull| (pull.round.0, pull)).collect(),
-            told: BTreeSet::new(),
             last: None,
         }
     }
@@ -194,7 +192,6 @@ impl<'s> Desk<'s> {
             recording.journal.sync()?;
         }
         self.open.remove(&id);
-        self.told.insert(id);
         let found = self.state.learned(&Learned {
             pull,
             observation,
@@ -212,7 +209,7 @@ impl<'s> Desk<'s> {
 
     fn not_open(&self, id: u64) -> Bad {
         let is_old = id >= 1 && id <= self.state.tally().launched;
-        if self.told.contains(&id) || is_old {
+        if is_old {
             return Bad::new(format!("pull {id} was told already"), "tell each pull once");
         }
         let open: Vec<String> = self.open.keys().map(ToString::to_string).collect();

@@ -6,6 +6,7 @@ use std::path::Path;
 use rand::{Rng, RngExt};
 use serde::Serialize;
 
+use crate::policy::PolicyKind;
 use crate::quantity::seconds;
 use crate::round::{ArmId, Limit, LimitGrid, Purpose, Round, randomness};
 use crate::scenario::{
@@ -34,13 +35,13 @@ fn target(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
     match &scenario.target {
         Target::Command(command) => {
             writeln!(to, "target    a command in {}", command.directory.display())?;
+            let how = chosen(&scenario.policies);
             match (command.instances.len(), command.test.len()) {
                 (0, _) => {}
-                (count, 0) => writeln!(to, "instances {count}, one drawn each round")?,
-                (count, test) => writeln!(
-                    to,
-                    "instances {count}, one drawn each round; {test} kept back for testing"
-                )?,
+                (count, 0) => writeln!(to, "instances {count}, {how}")?,
+                (count, test) => {
+                    writeln!(to, "instances {count}, {how}; {test} kept back for testing")?
+                }
             }
             writeln!(to, "reward    {}", reward(&command.reward))?;
             writeln!(to, "success   exit {}", codes(&command.success))
@@ -73,6 +74,21 @@ fn target(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
             "target    external, with {} instances: pulls are run by whoever calls `captime ask`",
             external.instances.len()
         ),
+    }
+}
+
+/// Who says on which instance a pull runs.
+fn chosen(policies: &[PolicyKind]) -> &'static str {
+    let chooses = |policy: &PolicyKind| match policy {
+        PolicyKind::SimilarTs(parameters) => parameters.instances,
+        PolicyKind::Halving(parameters) => parameters.common,
+        PolicyKind::Race(_) => true,
+        _ => false,
+    };
+    match policies.iter().filter(|policy| chooses(policy)).count() {
+        0 => "one drawn each round",
+        count if count == policies.len() => "chosen by the policy",
+        _ => "chosen by the policy or drawn each round",
     }
 }
 

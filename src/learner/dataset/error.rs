@@ -53,9 +53,6 @@ pub enum DatasetError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// Reading stopped in the middle.
-    #[error("cannot read the data: {0}")]
-    Io(#[from] std::io::Error),
     /// Nothing in it, not even a header.
     #[error("there is no header: the data are empty")]
     Empty,
@@ -237,7 +234,6 @@ impl DatasetError {
             }
             Self::Empty => "the first line must name the columns".into(),
             Self::Unreadable { .. }
-            | Self::Io(_)
             | Self::TooFewRows { .. }
             | Self::TooManyRows { .. }
             | Self::TooManyColumns { .. }

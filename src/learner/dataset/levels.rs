@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::Column;
 use super::column::STRETCH;
-use super::{Column, Dataset};
 
 /// How the levels of text columns are ordered where no order is given for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ValueEnum)]
@@ -76,15 +76,6 @@ const SORT_STRETCH: u32 = 256;
 fn ordered(number: f64) -> i64 {
     let bits = number.to_bits().cast_signed();
     bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed()
-}
-
-impl Dataset {
-    /// The same table with the levels of factors ordered in another way. Orders given by name stay as they are.
-    #[must_use]
-    pub fn with_level_order(mut self, order: LevelOrder) -> Self {
-        self.order = order;
-        self
-    }
 }
 
 #[cfg(test)]

@@ -56,13 +56,6 @@ impl Dataset {
         Self::parse(&text, options)
     }
 
-    /// Reads a CSV from anything that gives bytes.
-    pub fn from_reader(mut from: impl Read, options: &ReadOptions) -> Result<Self, DatasetError> {
-        let mut text = Vec::new();
-        from.read_to_end(&mut text)?;
-        Self::parse(&text, options)
-    }
-
     /// Reads a CSV that is in memory. Bytes that are not UTF-8 are replaced, not refused.
     pub fn parse(text: &[u8], options: &ReadOptions) -> Result<Self, DatasetError> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);

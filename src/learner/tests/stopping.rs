@@ -214,9 +214,14 @@ fn large_tables_of_many_classes_are_let_go_of_within_little_cpu_time() {
     // A flag that is up already is seen before anything is put in order.
     let stop = Stop::new();
     stop.raise();
-    let started = cpu_seconds();
-    let outcome = fit_until(&data, &rows, &long, &stop, None).unwrap();
-    assert!(matches!(outcome, FitOutcome::Stopped { .. }));
-    let used = cpu_seconds() - started;
-    assert!(used < 0.004, "late by {used}");
+    let mut used: Vec<f64> = (0..9)
+        .map(|_| {
+            let started = cpu_seconds();
+            let outcome = fit_until(&data, &rows, &long, &stop, None).unwrap();
+            assert!(matches!(outcome, FitOutcome::Stopped { .. }));
+            cpu_seconds() - started
+        })
+        .collect();
+    used.sort_by(f64::total_cmp);
+    assert!(used[4] < 0.004, "late by {used:?}");
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use exmex::prelude::*;
-use exmex::{FlatExVal, Val};
+use exmex::{FlatExVal, MakeOperators, Val, ValOpsFactory};
 
 /// An increasing function of x: a shorthand or an expression.
 #[derive(Clone)]
@@ -40,6 +40,14 @@ pub enum PriceError {
         /// The name that is not x.
         name: String,
     },
+    /// A function that there is not.
+    #[error("`{text}` calls `{name}`, but there is no such function")]
+    UnknownFunction {
+        /// What was written.
+        text: String,
+        /// The name before the bracket.
+        name: String,
+    },
     /// Infinite, not a number, or negative somewhere.
     #[error("`{text}` is {value} at x = {x}, which is no price")]
     NotAPrice {
@@ -72,11 +80,17 @@ impl PriceError {
                 "write `none`, `linear`, `par10` or an expression like `x / 10 if x <= 0.5 else 10 * x`".into()
             }
             Self::UnknownName { .. } => "x is consumption / unit; unit is the largest limit unless given".into(),
+            Self::UnknownFunction { .. } => format!("functions are {}", FUNCTIONS.join(", ")),
             Self::NotAPrice { .. } => "cost and penalty are finite and at least 0 wherever a limit can reach".into(),
             Self::Falling { .. } => "consuming more, or being granted more in vain, must not become cheaper".into(),
         }
     }
 }
+
+/// The functions that people use in prices, of those the expressions know.
+const FUNCTIONS: [&str; 12] = [
+    "abs", "ceil", "exp", "floor", "ln", "log10", "log2", "max", "min", "round", "sqrt", "tanh",
+];
 
 /// Far more than any price needs; keeps hostile input from exhausting the parser's stack.
 const LONGEST: usize = 500;
@@ -101,8 +115,14 @@ impl Curve {
         if text.len() > LONGEST {
             return Err(unreadable(format!("longer than {LONGEST} characters")));
         }
-        let parsed = exmex::parse_val::<i32, f64>(text)
-            .map_err(|error| unreadable(error.msg().to_owned()))?;
+        let parsed =
+            exmex::parse_val::<i32, f64>(text).map_err(|error| match unknown_function(text) {
+                Some(name) => PriceError::UnknownFunction {
+                    text: text.into(),
+                    name: name.into(),
+                },
+                None => unreadable(in_our_words(error.msg())),
+            })?;
         if let Some(name) = parsed.var_names().iter().find(|name| *name != "x") {
             return Err(PriceError::UnknownName {
                 text: text.into(),
@@ -213,6 +233,32 @@ impl Curve {
     }
 }
 
+/// The first name before an opening bracket that is no function: the parser takes it for a variable.
+fn unknown_function(text: &str) -> Option<&str> {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let known = ValOpsFactory::<i32, f64>::make();
+    text.match_indices('(').find_map(|(at, _)| {
+        let before = text[..at].trim_end();
+        let name = before.rsplit(|letter| !is_part(letter)).next()?;
+        let is_name = name.starts_with(|first: char| first.is_alphabetic() || first == '_');
+        let is_known = name == "x" || known.iter().any(|operator| operator.repr() == name);
+        (is_name && !is_known).then_some(name)
+    })
+}
+
+/// What the parser complains of, where its own words say little to somebody who writes a price.
+fn in_our_words(message: &str) -> String {
+    if message.starts_with("wlog a number") {
+        "a number, `x` or a bracket follows another without an operator between them".into()
+    } else if message.starts_with("wlog an opening") {
+        "there is nothing between the brackets".into()
+    } else if message.contains("comma") {
+        "a comma stands where no function takes two values".into()
+    } else {
+        message.to_owned()
+    }
+}
+
 impl Shape {
     /// `none`, `linear`, `parK`, and the forms of a straight line people write: `x`, `10 * x`, `x * 10`, `x / 10`.
     fn short(text: &str) -> Option<Self> {
@@ -316,6 +362,35 @@ mod tests {
         ));
         assert_eq!(unchecked("sqrt(x)"), Ok(()));
         assert_eq!(unchecked("3"), Ok(()));
+    }
+
+    #[test]
+    fn what_the_parser_says_is_said_in_our_words() {
+        let refused = |text: &str| Curve::parse(text).unwrap_err();
+        let of = |text: &str| match refused(text) {
+            PriceError::UnknownFunction { name, .. } => name,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(of("foo(x)"), "foo");
+        assert_eq!(of("10 * sqrtt (x) + 1"), "sqrtt");
+        assert_eq!(of("pow(x, 2)"), "pow");
+        assert!(refused("foo(x)").hint().contains("max, min"));
+        for text in ["2 (x)", "x (2)", "(x) 2", "x + ()", "sqrt(x, 2)", "2, x"] {
+            let said = refused(text).to_string();
+            let is_ours = !said.contains("wlog") && !said.contains("Paren");
+            assert!(is_ours, "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn the_functions_we_name_are_there() {
+        for name in FUNCTIONS {
+            let text = match name {
+                "min" | "max" => format!("{name}(x, 2)"),
+                _ => format!("{name}(x)"),
+            };
+            assert!(at(&text, 1.5).is_finite(), "{text}");
+        }
     }
 
     #[test]

@@ -50,6 +50,8 @@ fn listed(folder: &Path, name: &str) -> Result<Vec<String>, Fault> {
         path: path.clone(),
         reason: error.to_string(),
     })?;
+    // Some editors put a mark before UTF-8, which is no part of the first name.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let instances: Vec<String> = text
         .lines()
         .map(str::trim)
@@ -220,6 +222,10 @@ mod tests {
         let folder = folder();
         std::fs::write(folder.path().join("list"), "# three\nx 1\n\n y \r\nz").unwrap();
         assert_eq!(listed(folder.path(), "list").unwrap(), ["x 1", "y", "z"]);
+        std::fs::write(folder.path().join("marked"), "\u{feff}x 1\r\ny\r\n").unwrap();
+        assert_eq!(listed(folder.path(), "marked").unwrap(), ["x 1", "y"]);
+        std::fs::write(folder.path().join("remark"), "\u{feff}# two\nx\n").unwrap();
+        assert_eq!(listed(folder.path(), "remark").unwrap(), ["x"]);
         std::fs::write(folder.path().join("empty"), "#\n").unwrap();
         assert!(matches!(
             listed(folder.path(), "empty"),

@@ -23,7 +23,7 @@ use std::path::Path;
 
 use fields::Fields;
 
-use super::model::{Pin, Scenario, Slots, Target};
+use super::model::{MOST_SLOTS, Pin, Scenario, Slots, Target};
 use super::raw::{Node, Raw};
 use super::source::Span;
 use super::template::Piece;
@@ -88,7 +88,7 @@ impl Check<'_> {
             .map_or(Some(Slots::Auto), |node| match &node.value {
                 Raw::Text(word) if word == "auto" => Some(Slots::Auto),
                 _ => self
-                    .whole(node, "slots", 1, 10_000, " or `auto`")
+                    .whole(node, "slots", 1, MOST_SLOTS, " or `auto`")
                     .map(|count| Slots::Count(count as usize)),
             });
         let pin = fields

@@ -264,7 +264,9 @@ fn killing_captime_exec_with_its_process_group_leaves_nothing_alive() {
             .process_group(0)
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(300));
+        book.wait_for_start();
+        // And has had the time to misbehave.
+        std::thread::sleep(Duration::from_millis(200));
         rustix::process::kill_process_group(pid(front.id()), rustix::process::Signal::KILL)
             .unwrap();
         front.wait().unwrap();

@@ -97,8 +97,19 @@ fn range(check: &mut Check<'_>, node: &Node, name: &str) -> Option<Vec<Value>> {
     let step = fields.take(check, "step");
     let points = fields.take(check, "points");
     let scale = fields.take(check, "scale");
-    if step.is_none() && points.is_none() {
-        fields.need(check, "step", example);
+    let (has, is_misspelt) = (
+        fields.has("step") || fields.has("points"),
+        fields.is_misspelt("step") || fields.is_misspelt("points"),
+    );
+    if !has && !is_misspelt {
+        check.fault(
+            fields.at(),
+            Fault::MissingEither {
+                section: name.into(),
+                keys: ["step", "points"],
+                example,
+            },
+        );
     }
     if let (Some(_), Some(points)) = (step, points) {
         check.choose_one(points, name, vec!["step", "points"], "both are", example);
