@@ -232,6 +232,13 @@ impl Estimates {
         self.pending.contains(round)
     }
 
+    /// The pulls of an arm that are under way.
+    pub fn under_way(&self, arm: usize) -> impl Iterator<Item = Pull> {
+        self.pending
+            .pulls()
+            .filter(move |pull| pull.arm.index() == arm)
+    }
+
     /// Learns from an observation; gives its arm and what it told.
     pub fn observe(&mut self, round: Round, seen: &Observation) -> (usize, Told) {
         if let Some(pull) = self.pending.remove(round) {
