@@ -35,11 +35,12 @@ impl SimilarTs {
         let mut best: Option<(f64, usize, usize)> = None;
         let mut gains = vec![];
         for (place, member) in self.pool.members.iter().enumerate() {
-            if member.evidence.is_none() {
+            let stats = self.estimates.of_arm(member.arm as usize);
+            // Never run, or never as far as the smallest limit: there is nothing to tell it at.
+            if stats[0].count == 0 {
                 continue;
             }
             self.curve(place, &mut Mean, &mut gains);
-            let stats = self.estimates.of_arm(member.arm as usize);
             let is_meant = |k: &usize| at.map_or(stats[*k].count > 0, |at| *k == at);
             for k in (0..gains.len()).filter(is_meant) {
                 let is_better = |(most, at, _): (f64, usize, usize)| {
