@@ -8,6 +8,7 @@ use rand_pcg::Pcg64Mcg;
 use super::belief::{Draw, Mean, cells};
 use super::pool::Drawn;
 use super::{Answer, SimilarTs};
+use crate::policy::recommendation::interval_of;
 use crate::policy::{Candidate, Recommendation};
 use crate::round::Limit;
 
@@ -85,9 +86,9 @@ impl SimilarTs {
             }
         }
         self.curve(place, &mut Mean, &mut gains);
-        let beliefs = drawn.iter_mut().zip(&gains[limits]).map(|(drawn, &gain)| {
-            drawn.sort_by(f64::total_cmp);
-            let (low, high) = (drawn[CURVES / 40], drawn[CURVES - 1 - CURVES / 40]);
+        let beliefs = drawn.into_iter().zip(&gains[limits]);
+        let beliefs = beliefs.map(|(drawn, &gain)| {
+            let (low, high) = interval_of(drawn);
             Belief {
                 gain,
                 interval: (low.min(gain), high.max(gain)),
