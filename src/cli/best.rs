@@ -58,7 +58,9 @@ pub fn run(args: BestArgs) -> Result<Exit, Failure> {
     let mut to = std::io::stdout().lock();
     match args.format {
         Format::Text => {
-            if let Some(scenario) = &scenario {
+            if past.state.tally().rewarded == 0 {
+                summary::write_nothing(&mut to)?;
+            } else if let Some(scenario) = &scenario {
                 summary::write_best(scenario, &words, best, &mut to)?;
             } else {
                 let configuration = past.space.configuration(best.pull.arm);
@@ -91,6 +93,7 @@ fn value(past: &Past, scenario: Option<&Scenario>, best: crate::policy::Recommen
         "limit": best.pull.limit,
         "resource": past.brief.resource,
         "gain": best.gain,
+        "mean": best.mean,
         "interval": best.interval,
         "pulls": best.pulls,
         "censored": best.censored,

@@ -96,6 +96,16 @@ impl From<std::io::Error> for Failure {
     }
 }
 
+/// A reader that went away, or a terminal that was closed, does not change how the work ended.
+pub(super) fn unless_nobody_reads(error: std::io::Error) -> std::io::Result<()> {
+    let is_closed_terminal = error.raw_os_error() == Some(libc::EIO);
+    if is_closed_terminal || error.kind() == ErrorKind::BrokenPipe {
+        Ok(())
+    } else {
+        Err(error)
+    }
+}
+
 /// A scenario with mistakes: each is shown with its line, in colours where they are welcome.
 impl From<ScenarioError> for Failure {
     fn from(error: ScenarioError) -> Self {

@@ -20,7 +20,7 @@ use crate::orchestrator::{
 use crate::policy::PolicyKind;
 use crate::round::{ArmId, Limit, LimitGrid, Observation, Purpose, Round, Seen, randomness};
 use crate::scenario::{Budget, LimitSource, Resource, Scenario};
-use crate::study::LostPulls;
+use crate::study::{LostPulls, Settled};
 use crate::target::{Ended, Ending, Job};
 
 const EXAMPLES: &str = "\
@@ -52,6 +52,9 @@ pub struct RecordArgs {
     #[arg(long, short)]
     quiet: bool,
 }
+
+/// What stands for the consumption of a run that gave no reward.
+const FAILED: &str = "failed";
 
 /// What was measured of one cell.
 #[derive(Debug, Clone)]
@@ -99,11 +102,12 @@ pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
     let is_whole = runtime.block_on(measurement.go_on(&scenario, stage, opened, slots, &mut cells));
     runtime.shutdown_background();
     if !is_whole? {
-        writeln!(
+        // Nobody may be left to read it, as when the terminal was closed.
+        let _ = writeln!(
             std::io::stderr().lock(),
             "captime: stopped after {} of {total} runs; the same command goes on",
             cells.len()
-        )?;
+        );
         return Ok(Exit::Interrupted);
     }
     let cells: Vec<Cell> = cells.into_values().take(total as usize).collect();
@@ -222,7 +226,7 @@ impl Measurement<'_> {
         let mut again: VecDeque<PullRecord> = progress.in_flight;
         let mut free: Vec<usize> = (0..slots).rev().collect();
         let mut running: Vec<Option<PullRecord>> = vec![None; slots];
-        let mut lost = LostPulls::new(scenario.retries);
+        let mut lost = LostPulls::new(scenario.retries, progress.lost);
         loop {
             while let Some(slot) = free.pop() {
                 let pull = if let Some(pull) = again.pop_front() {
@@ -255,20 +259,21 @@ impl Measurement<'_> {
             let Some(pull) = running[slot].take() else {
                 continue;
             };
-            let outcome = match ending {
-                Ending::Brought(outcome) => *outcome,
-                Ending::Stopped => {
-                    return Err(Failure::ours("a run was stopped by somebody else"));
+            if ending == Ending::Stopped {
+                return Err(Failure::ours("a run was stopped by somebody else"));
+            }
+            let has_run = cells.values().any(|cell| cell.consumption != FAILED);
+            let settled = lost
+                .settle(&mut journal, &pull, ending, has_run, &mut signals)
+                .await;
+            let outcome = match settled.map_err(|error| failure(&error))? {
+                Settled::Brought(outcome) => *outcome,
+                Settled::Again => {
+                    again.push_back(pull);
+                    free.push(slot);
+                    continue;
                 }
-                Ending::Lost { why } => {
-                    let failed = lost.note(&mut journal, &pull, why).map_err(journaled)?;
-                    let Some(failed) = failed else {
-                        again.push_back(pull);
-                        free.push(slot);
-                        continue;
-                    };
-                    failed
-                }
+                Settled::Interrupted => return Ok(false),
             };
             let seen = cell(&outcome.observation);
             let line = OutcomeRecord {
@@ -328,7 +333,7 @@ fn cell(seen: &Observation) -> Cell {
             reward,
         },
         Seen::Censored { .. } => without("unsolved"),
-        Seen::Failed => without("failed"),
+        Seen::Failed => without(FAILED),
     }
 }
 

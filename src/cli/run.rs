@@ -10,11 +10,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use tokio::sync::mpsc::unbounded_channel;
 
+use super::failure::unless_nobody_reads;
 use super::run_folder::{self, failure};
 use super::{Exit, Failure, exit_code, runtime};
 use crate::journal::{EndReason, Syncing};
 use crate::orchestrator::{
-    Budget, Finished, Next, Now, Opened, Orchestrator, PAUSES, Plan, Setup, Tally, Watch,
+    Budget, Finished, Next, Now, Opened, Orchestrator, PAUSES, Plan, Setup, Signals, Tally, Watch,
     allowed_cpus, cpus_of_slots, open,
 };
 use crate::progress::{Account, Events, Lines, Terminal, Words};
@@ -130,10 +131,7 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
             // Its thread ends with us; the report can be made at any time.
             std::mem::forget(keeper);
         } else {
-            drop(keeper);
-            if let Err(error) = write_report(&folder) {
-                warn(&format!("there is no report: {error}"));
-            }
+            finish_report(keeper, &folder)?;
         }
         finished
     };
@@ -158,14 +156,26 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     Ok(exit(finished.reason, finished.state.tally()))
 }
 
-/// A reader that went away, or a terminal that was closed, does not change how the run ended.
-fn unless_nobody_reads(error: std::io::Error) -> std::io::Result<()> {
-    let is_closed_terminal = error.raw_os_error() == Some(libc::EIO);
-    if is_closed_terminal || error.kind() == std::io::ErrorKind::BrokenPipe {
-        Ok(())
-    } else {
-        Err(error)
+/// Writes the last report; a signal leaves at once, since it can be made at any time.
+fn finish_report(keeper: Option<Keeper>, folder: &Path) -> Result<(), Failure> {
+    let runtime = runtime()?;
+    let folder = folder.to_owned();
+    let written = runtime.block_on(async {
+        let mut signals = Signals::listen().map_err(Failure::ours)?;
+        let writing = tokio::task::spawn_blocking(move || {
+            drop(keeper);
+            write_report(&folder)
+        });
+        tokio::select! {
+            written = writing => Ok(written.ok()),
+            () = signals.next() => Ok::<_, Failure>(None),
+        }
+    })?;
+    runtime.shutdown_background();
+    if let Some(Err(error)) = written {
+        warn(&format!("there is no report: {error}"));
     }
+    Ok(())
 }
 
 /// Says something on stderr, if anybody is there.

@@ -204,8 +204,9 @@ impl<'a> Orchestrator<'a> {
             return Ok(());
         };
         let pull = running.pull;
-        match ended.ending {
-            Ending::Brought(outcome) => {
+        let tally = self.state.tally();
+        match ended.ending.settled(tally.learned > tally.failed) {
+            Ending::Brought(outcome) | Ending::NotStarted(outcome) => {
                 let given_up = self.losses.brought();
                 self.brought(ended.slot, pull, *outcome)?;
                 self.failed_for_good(given_up)

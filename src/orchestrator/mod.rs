@@ -112,7 +112,7 @@ impl RunError {
                 Some("raise it again, or start a new run with `--fresh`".into())
             }
             Self::Lost { .. } => Some(
-                "nothing was learned from them; when the machine has room again, the same command goes on"
+                "nothing was learned from them; when that is mended, the same command goes on"
                     .into(),
             ),
             Self::System(_) => None,

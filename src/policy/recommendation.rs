@@ -14,8 +14,10 @@ use crate::round::{Limit, Pull};
 pub struct Recommendation {
     /// Configuration and limit.
     pub pull: Pull,
-    /// Estimated gain, nu-hat.
+    /// Estimated gain, nu-hat, or what the policy believes it to be.
     pub gain: f64,
+    /// What the pulls of this arm alone say, which is the same unless the policy believes more than it has seen.
+    pub mean: f64,
     /// 95 % interval around the gain; `interval` in this file says how it is made.
     pub interval: (f64, f64),
     /// How many pulls the estimate rests on: those of the arm that reached this limit.
@@ -109,6 +111,7 @@ impl Estimates {
         Recommendation {
             pull: self.pull(arm, k),
             gain,
+            mean: gain,
             interval: interval(stat, gain, self.penalties()[k]),
             pulls: u64::from(stat.count),
             censored: self.survival(arm, k),

@@ -253,6 +253,7 @@ impl ZRcucb {
         Some(Recommendation {
             pull: self.pull(arm, k),
             gain: grid.gain(k),
+            mean: grid.gain(k),
             interval: interval(stat, grid.gain(k), grid.penalty(k)),
             pulls: u64::from(stat.count),
             censored: grid.survival(k),

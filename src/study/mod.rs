@@ -39,7 +39,7 @@ mod workers;
 
 pub use error::StudyError;
 pub use figure::{Sum, figure};
-pub(crate) use lost::LostPulls;
+pub(crate) use lost::{LostPulls, Settled};
 pub use progress::Progress;
 pub use real::{Ground, Halt, RealError, RealPlan, file_name};
 pub use result::{Curve, Estimate, Spread, Standing};

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
 use super::curve::checkpoints;
-use super::lost::LostPulls;
+use super::lost::{LostPulls, Settled};
 use super::play::{Course, Played, seed_of};
 use super::result::{Posed, Standing, Tally};
 use super::source::OWN_GRID;
@@ -267,7 +267,7 @@ impl<'a> Side<'a> {
     fn new(label: String, opened: Opened, checkpoints: &'a [u64], retries: u32) -> Self {
         Self {
             label,
-            lost: LostPulls::new(retries),
+            lost: LostPulls::new(retries, opened.progress.lost.clone()),
             seconds: opened.progress.seconds,
             opened,
             course: Course::new(checkpoints),
@@ -310,6 +310,20 @@ impl<'a> Side<'a> {
                 policy: self.label.clone(),
             }),
         }
+    }
+
+    async fn settle(
+        &mut self,
+        pull: &PullRecord,
+        ending: Ending,
+        signals: &mut Signals,
+    ) -> Result<Settled, RunError> {
+        let tally = self.opened.state.tally();
+        let has_run = tally.learned > tally.failed;
+        let journal = &mut self.opened.journal;
+        self.lost
+            .settle(journal, pull, ending, has_run, signals)
+            .await
     }
 
     /// Writes down what a pull brought, then learns from it.
@@ -411,15 +425,14 @@ impl Turns<'_, '_> {
             self.ground.target.stop(0);
         };
         side.seconds = clock.seconds();
-        match ending {
-            Ending::Brought(outcome) => side.brought(pull, *outcome)?,
-            Ending::Stopped => halt = halt.or(Some(Halt::Interrupted)),
-            // It runs again when the study goes on.
-            Ending::Lost { .. } if halt.is_some() => {}
-            Ending::Lost { why } => match side.lost.note(&mut side.opened.journal, &pull, why)? {
-                None => side.opened.progress.in_flight.push_front(pull),
-                Some(outcome) => side.brought(pull, outcome)?,
-            },
+        // What was lost while it was being stopped runs again when the study goes on.
+        let is_lost = matches!(ending, Ending::Lost { .. } | Ending::NotStarted(_));
+        if halt.is_none() || !is_lost {
+            match side.settle(&pull, ending, &mut self.signals).await? {
+                Settled::Brought(outcome) => side.brought(pull, *outcome)?,
+                Settled::Again => side.opened.progress.in_flight.push_front(pull),
+                Settled::Interrupted => halt = halt.or(Some(Halt::Interrupted)),
+            }
         }
         // Choosing and writing down take time too, with short pulls most of it.
         side.seconds = clock.seconds();

@@ -30,6 +30,27 @@ pub enum Ending {
         /// What became of it.
         why: String,
     },
+    /// It could not be started, whatever its arm and instance: the program is not there, or is being written. What that means
+    /// depends on whether it has ever been; see [`Ending::settled`].
+    NotStarted(Box<Outcome>),
+}
+
+impl Ending {
+    /// With what is known of a pull that could not be started: if pulls of this run have been (`has_run`), somebody has
+    /// rebuilt the program or unmounted its disk, which says nothing about the pull; if none ever was, it failed, and
+    /// the scenario may be wrong.
+    #[must_use]
+    pub fn settled(self, has_run: bool) -> Self {
+        match self {
+            Self::NotStarted(outcome) if has_run => Self::Lost {
+                why: outcome
+                    .failure
+                    .map_or_else(String::new, |failing| failing.reason),
+            },
+            Self::NotStarted(outcome) => Self::Brought(outcome),
+            ended => ended,
+        }
+    }
 }
 
 /// The end of a pull.

@@ -383,8 +383,6 @@ fn a_folder_that_cannot_be_written_to_is_said_so() {
 fn hostile_targets_do_not_take_the_run_with_them() {
     let marker = format!("hostile-{}", std::process::id());
     for command in [
-        // Deletes where it runs.
-        "rm -rf \"$PWD\"; echo score=0.5",
         // Fills its scratch folder and takes away its rights.
         "head -c 3000000 /dev/zero > {scratch}/big; mkdir {scratch}/x; chmod 000 {scratch}/x; echo score=0.5",
         // Writes to our folder.
@@ -425,6 +423,38 @@ stop_on_first_failures: false
         );
         nothing_is_left(&marker);
     }
+}
+
+#[test]
+fn a_folder_that_is_gone_ends_the_run_and_it_goes_on_when_it_is_back() {
+    let scene = Scene::new(
+        "
+name: gone
+target:
+  command: [sh, -c, 'if test $(wc -l < ../count) = 3; then rm -rf \"$PWD\"; fi; echo >> ../count; echo 0.5']
+  directory: work
+  reward: {stdout: '([0-9.]+)'}
+arms: {list: [{name: one}, {name: two}]}
+limits: {of: wall, grid: [60s]}
+price: {cost: x, penalty: 10 * x}
+policy: uniform
+budget: {rounds: 8}
+slots: 1
+retries: 0
+",
+    );
+    scene.write("count", "");
+    let work = scene.path().join("work");
+    fs::create_dir(&work).unwrap();
+    let (_, said) = expect(&scene.captime(&["run", "s.yaml", "--quiet"]), 1);
+    assert!(said.contains("cannot enter the directory"), "{said}");
+    assert_eq!(story(&scene.run_folder("gone")).1.len(), 4, "{said}");
+    fs::create_dir(&work).unwrap();
+    expect(&scene.captime(&["run", "s.yaml", "--quiet"]), 0);
+    let (_, outcomes) = story(&scene.run_folder("gone"));
+    assert_eq!(outcomes.len(), 8);
+    assert!(outcomes.iter().all(|outcome| outcome.reward == Some(0.5)));
+    decisions_follow(&scene.run_folder("gone"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use captime::journal::{Reader, Record, Session};
 use captime::limit::SUPERVISE;
@@ -150,7 +151,7 @@ slots: 1
     kill(Pid::from_raw(found[0].cast_signed()), Signal::SIGKILL).unwrap();
     let (summary, log) = expect(&child.wait_with_output().unwrap(), 0);
     assert!(
-        summary.contains("1 pull lost its launcher and was run again"),
+        summary.contains("1 pull was lost and run again"),
         "{summary}"
     );
     assert!(log.contains("lost"), "{log}");
@@ -163,6 +164,39 @@ slots: 1
     assert_eq!(outcomes.len(), 4);
     assert!(outcomes.iter().all(|outcome| outcome.reward == Some(0.5)));
     decisions_follow(&scene.run_folder("lost"));
+}
+
+#[test]
+fn a_program_that_is_away_for_a_moment_costs_nothing() {
+    let scene = Scene::new(
+        "
+name: rebuilt
+target: {command: [./score.sh], reward: {stdout: '([0-9.]+)'}}
+arms: {list: [{name: a}, {name: b}]}
+limits: {of: wall, grid: [60s]}
+price: {cost: x, penalty: 10 * x}
+policy: uniform
+budget: {rounds: 40}
+slots: 1
+",
+    );
+    let program = scene.write("score.sh", "#!/bin/sh\nsleep 0.02\necho 0.5\n");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut child = scene.start(&["--quiet"]);
+    let journal = || fs::read_to_string(scene.journal("rebuilt")).unwrap_or_default();
+    until(&mut child, "outcomes", || {
+        journal().matches("\"outcome\"").count() > 3
+    });
+    let away = program.with_extension("away");
+    fs::rename(&program, &away).unwrap();
+    until(&mut child, "a loss", || journal().contains("{\"lost\""));
+    fs::rename(&away, &program).unwrap();
+    let (summary, _) = expect(&child.wait_with_output().unwrap(), 0);
+    assert!(summary.contains("lost and run again"), "{summary}");
+    let (_, outcomes) = story(&scene.run_folder("rebuilt"));
+    assert_eq!(outcomes.len(), 40);
+    assert!(outcomes.iter().all(|outcome| outcome.reward == Some(0.5)));
+    decisions_follow(&scene.run_folder("rebuilt"));
 }
 
 #[test]

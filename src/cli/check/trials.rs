@@ -167,7 +167,7 @@ fn outcome(ending: &Ending, text: Option<&str>, to: &mut dyn Write) -> Result<bo
             writeln!(to, "stopped")?;
             Ok(false)
         }
-        Ending::Brought(outcome) => {
+        Ending::Brought(outcome) | Ending::NotStarted(outcome) => {
             if let Some(failing) = &outcome.failure {
                 writeln!(to, "failed    {}", failing.reason)?;
                 return Ok(true);

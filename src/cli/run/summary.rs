@@ -68,6 +68,9 @@ impl Summary<'_> {
         let Some(best) = self.state.recommend() else {
             return writeln!(to, "best      nothing can be recommended yet");
         };
+        if self.state.tally().rewarded == 0 {
+            return write_nothing(to);
+        }
         write_best(self.scenario, self.words, best, to)
     }
 
@@ -90,14 +93,14 @@ impl Summary<'_> {
         if self.account.clamped > 0 {
             writeln!(
                 to,
-                "clamped   {} scores lay outside of `worst` and `best`",
-                self.account.clamped
+                "clamped   {} outside of `worst` and `best`",
+                quantity::counted(self.account.clamped, "score")
             )?;
         }
         if self.account.lost > 0 {
             let verb = match self.account.lost {
-                1 => "pull lost its launcher and was",
-                _ => "pulls lost their launcher and were",
+                1 => "pull was lost and",
+                _ => "pulls were lost and",
             };
             writeln!(to, "lost      {} {verb} run again", self.account.lost)?;
         }
@@ -109,8 +112,8 @@ impl Summary<'_> {
         for (reason, failures) in worst.iter().take(MOST_REASONS) {
             writeln!(
                 to,
-                "failed    {} times: {reason}; last in round {}, {}",
-                failures.count,
+                "failed    {}: {reason}; last in round {}, {}",
+                quantity::counted(failures.count, "pull"),
                 failures.last.round,
                 self.words.arm(failures.last.arm)
             )?;
@@ -162,9 +165,8 @@ impl Summary<'_> {
 
     /// The scenario is wrong: the command line and the stderr of a pull that failed.
     pub(in crate::cli) fn hopeless(&self) -> Failure {
-        let mut text = String::from(
-            "the first pulls all failed, and so did one of each of five arms: the scenario is wrong",
-        );
+        let failed = quantity::counted(self.state.tally().failed, "pull");
+        let mut text = format!("the first {failed} all failed: the scenario is wrong");
         // Writing to a string cannot fail.
         if let Some((reason, failures)) = self.account.worst().first() {
             let pull = failures.last.pull();
@@ -199,6 +201,15 @@ impl Summary<'_> {
     }
 }
 
+/// Where no pull brought a reward, the least bad pair would be a pair to avoid.
+pub(in crate::cli) fn write_nothing(to: &mut dyn Write) -> Result<()> {
+    writeln!(
+        to,
+        "best      nothing: no pull has brought a reward yet\n          \
+         `captime check SCENARIO --try 3` shows what becomes of pulls; if all are cut off, raise the largest limit"
+    )
+}
+
 /// The pair to use, how sure that is, and how to use it.
 pub(in crate::cli) fn write_best(
     scenario: &Scenario,
@@ -230,19 +241,27 @@ pub(in crate::cli) fn write_best(
 pub(in crate::cli) fn write_gain(best: Recommendation, to: &mut dyn Write) -> Result<()> {
     let Recommendation {
         gain,
-        interval,
+        mean,
+        interval: (low, high),
         pulls,
         censored,
         ..
     } = best;
-    let plural = if pulls == 1 { "pull" } else { "pulls" };
-    writeln!(
-        to,
-        "gain      {gain:.4}, likely between {:.4} and {:.4}, from {pulls} {plural}, {:.1} % of them censored",
-        interval.0,
-        interval.1,
-        100.0 * censored
-    )
+    let pulls = quantity::counted(pulls, "pull");
+    let unfinished = format!("{:.1} % of them cut off or failed", 100.0 * censored);
+    // To the digits that are shown.
+    if (gain - mean).abs() < 0.5e-4 {
+        writeln!(
+            to,
+            "gain      {gain:.4}, likely between {low:.4} and {high:.4}, from {pulls}, {unfinished}"
+        )
+    } else {
+        writeln!(
+            to,
+            "gain      {gain:.4} believed, likely between {low:.4} and {high:.4}\n          \
+             {mean:.4} in the mean of {pulls}, {unfinished}"
+        )
+    }
 }
 
 /// The same for programs.
@@ -253,6 +272,7 @@ pub(in crate::cli) fn best_json(scenario: &Scenario, best: Recommendation) -> se
         "limit": best.pull.limit,
         "resource": scenario.limits.of.name(),
         "gain": best.gain,
+        "mean": best.mean,
         "interval": best.interval,
         "pulls": best.pulls,
         "censored": best.censored,

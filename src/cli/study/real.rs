@@ -58,19 +58,17 @@ pub(super) fn run(args: &StudyArgs, scenario: Scenario) -> Result<Exit, Failure>
     });
     runtime.shutdown_background();
     let (standings, halt) = played?;
-    let mut stderr = std::io::stderr().lock();
     if halt == Halt::Wall {
         let wall = plan.wall.map(quantity::seconds).unwrap_or_default();
-        writeln!(
-            stderr,
-            "captime: the wall budget of {wall} is over; raise it and the same command goes on"
-        )?;
+        note(&format!(
+            "the wall budget of {wall} is over; raise it and the same command goes on"
+        ));
     }
     if halt == Halt::Interrupted {
-        writeln!(stderr, "captime: stopped; the same command goes on")?;
+        note("stopped; the same command goes on");
     }
     if standings.is_empty() {
-        writeln!(stderr, "captime: nothing has been played yet")?;
+        note("nothing has been played yet");
     } else {
         show(args, &standings)?;
     }
@@ -80,17 +78,18 @@ pub(super) fn run(args: &StudyArgs, scenario: Scenario) -> Result<Exit, Failure>
     })
 }
 
+/// A line on stderr, if anybody is left to read it: a terminal that was closed is no reason to lose the results.
+fn note(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "captime: {text}");
+}
+
 /// A line on stderr now and then.
 fn news(is_quiet: bool) -> impl FnMut(u64, u64) {
     let mut last = Instant::now();
     move |played, all| {
         if !is_quiet && last.elapsed() >= NEWS {
             last = Instant::now();
-            // Nobody reads it: the study itself matters.
-            let _ = writeln!(
-                std::io::stderr().lock(),
-                "captime: {played} of {all} rounds"
-            );
+            note(&format!("{played} of {all} rounds"));
         }
     }
 }

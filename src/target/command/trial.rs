@@ -156,7 +156,7 @@ impl Commands {
         let result = supervisor.run(&launch, &self.limits(job.pull, cpus)).await;
         let trial = match result {
             Ok(report) => self.judged(job, line, report, folder),
-            Err(error) => not_run(job.pull, line, &error),
+            Err(error) => not_run(job.pull, line, &error, self.is_program_fixed()),
         };
         if let Some(scratch) = scratch {
             scratch.remove().await;
@@ -251,6 +251,13 @@ impl Commands {
         Ok(content)
     }
 
+    /// Whether the program is the same for every pull, so that it cannot be an arm's fault if it is not there.
+    fn is_program_fixed(&self) -> bool {
+        let program = self.command.arguments.templates.first();
+        let is_text = |piece: &Piece| matches!(piece, Piece::Text(_));
+        program.is_some_and(|program| program.pieces().iter().all(is_text))
+    }
+
     fn needs_scratch(&self) -> bool {
         let uses = |template: &Template| template.pieces().contains(&Piece::Scratch);
         let Command {
@@ -282,26 +289,42 @@ fn lost(line: String, why: String) -> Trial {
 }
 
 /// A pull that the limiter refused: the command's fault is a failure, ours is a lost pull.
-fn not_run(pull: Pull, line: String, error: &LimitError) -> Trial {
+fn not_run(pull: Pull, line: String, error: &LimitError, is_always_the_same: bool) -> Trial {
     let why = error.to_string();
-    match error {
+    let is_fault = matches!(
+        error,
         LimitError::Exec { .. }
-        | LimitError::Directory { .. }
-        | LimitError::Input { .. }
-        | LimitError::Nul { .. } => {
-            let failing = Failing {
-                reason: why.clone(),
-                guard: None,
-                stderr: String::new(),
-            };
-            let outcome = Outcome::failed(pull, failing, Some(0.0), Measured::default());
-            Trial {
-                line,
-                report: None,
-                reading: Err(why),
-                ending: Ending::Brought(Box::new(outcome)),
-            }
-        }
-        _ => lost(line, why),
+            | LimitError::Directory { .. }
+            | LimitError::Input { .. }
+            | LimitError::Nul { .. }
+    );
+    if !is_fault {
+        return lost(line, why);
+    }
+    let failing = Failing {
+        reason: why.clone(),
+        guard: None,
+        stderr: String::new(),
+    };
+    let outcome = Box::new(Outcome::failed(
+        pull,
+        failing,
+        Some(0.0),
+        Measured::default(),
+    ));
+    let is_elsewhere = match error {
+        LimitError::Exec { errno, .. } => errno.0 != libc::E2BIG && is_always_the_same,
+        LimitError::Directory { .. } => is_always_the_same,
+        _ => false,
+    };
+    Trial {
+        line,
+        report: None,
+        reading: Err(why),
+        ending: if is_elsewhere {
+            Ending::NotStarted(outcome)
+        } else {
+            Ending::Brought(outcome)
+        },
     }
 }
