@@ -92,7 +92,7 @@ impl From<std::io::Error> for Failure {
                 is_picture: false,
             };
         }
-        Self::ours(error)
+        Self::ours(format!("cannot write the result: {error}"))
     }
 }
 

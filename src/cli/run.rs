@@ -15,8 +15,8 @@ use super::run_folder::{self, failure};
 use super::{Exit, Failure, exit_code, runtime};
 use crate::journal::{EndReason, Syncing};
 use crate::orchestrator::{
-    Budget, Finished, Next, Now, Opened, Orchestrator, PAUSES, Plan, Setup, Signals, Tally, Watch,
-    allowed_cpus, cpus_of_slots, open,
+    Budget, Finished, Next, Now, Opened, Orchestrator, PAUSES, Plan, RunError, Setup, Signals,
+    Tally, Watch, allowed_cpus, cpus_of_slots, open,
 };
 use crate::progress::{Account, Events, Lines, Terminal, Words};
 use crate::report::{Keeper, write_report};
@@ -109,7 +109,13 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     let opened = open(&folder, &scenario, plan, syncing, &enforcement, |step| {
         account.step(step);
     })
-    .map_err(|error| failure(&error))?;
+    .map_err(|error| match error {
+        // Which of several runs of that name is meant is not plain.
+        RunError::Changed { .. } | RunError::Lowered { .. } => {
+            Failure::usage(format!("{}: {error}", folder.display())).hint(error.hint())
+        }
+        error => failure(&error),
+    })?;
     say_how_it_opens(&opened, &folder, args.quiet);
     warn_if_lowered(&opened, &enforcement);
     let budget = Budget::of(&scenario.budget);
