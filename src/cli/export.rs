@@ -213,7 +213,7 @@ fn aslib(
         *repetition += 1;
         let status = match (row.outcome, learned.outcome.guard.as_deref()) {
             ("rewarded", _) => "ok",
-            ("censored", _) | (_, Some("wall" | "cpu")) => "timeout",
+            ("censored", _) | (_, Some("wall" | "cpu" | "work")) => "timeout",
             (_, Some("memory")) => "memout",
             _ => "crash",
         };

@@ -86,6 +86,12 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
             )),
         );
     }
+    if let [first, _, ..] = &scenario.policies[..] {
+        warn(&format!(
+            "`run` takes the first policy, {}; `captime study` sets them against each other",
+            first.name()
+        ));
+    }
     let folder = if args.fresh {
         run_folder::fresh(&scenario.name)
     } else {

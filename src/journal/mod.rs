@@ -60,6 +60,8 @@ pub use replay::{Learned, Replay, Step};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::scenario::shell_word;
+
 /// This moment, as journals write it: UTC, to the second.
 pub fn timestamp() -> String {
     jiff::Timestamp::now().strftime("%FT%TZ").to_string()
@@ -154,10 +156,15 @@ impl JournalError {
                 }
                 _ => None,
             },
-            Self::Damaged { line, .. } | Self::Senseless { line, .. } => Some(format!(
-                "restore the file from a copy, or keep the rounds before the damage: `head -n {} journal.jsonl`",
-                line - 1
-            )),
+            Self::Damaged { path, line, .. } | Self::Senseless { path, line, .. } => {
+                let word = |path: &Path| shell_word(&path.display().to_string());
+                let (journal, kept) = (word(path), word(&path.with_extension("kept")));
+                Some(format!(
+                    "restore the file from a copy, or keep the rounds before the damage: \
+                     `head -n {} {journal} > {kept} && mv {kept} {journal}`",
+                    line - 1
+                ))
+            }
             Self::Newer { .. } => Some("use the captime that wrote it, or a newer one".into()),
             Self::Locked { .. } => {
                 Some("wait for it or stop it; `--fresh` starts a new run beside it".into())

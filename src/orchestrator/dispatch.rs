@@ -251,7 +251,8 @@ impl<'a> Orchestrator<'a> {
         if self.stopping.is_some() {
             return Ok(());
         }
-        tracing::warn!(round = pull.round.0, why, "lost");
+        // Not louder: whoever looks on says it, and stderr may be a terminal that takes nothing.
+        tracing::info!(round = pull.round.0, why, "lost");
         self.watch.lost(&pull, &why);
         let fate = self.losses.lost(slot, pull, &why);
         self.journal.append(&Lost {

@@ -111,6 +111,18 @@ struct Run {
 
 /// Plays with up to `slots` pulls under way, outcomes arriving in any order.
 fn play(kind: &Tried, problem: &Problem, seed: u64, rounds: u64, slots: usize) -> Run {
+    play_in(outcome, kind, problem, seed, rounds, slots)
+}
+
+/// The same in another world.
+fn play_in(
+    outcome: fn(Pull, &mut Pcg64Mcg) -> Observation,
+    kind: &Tried,
+    problem: &Problem,
+    seed: u64,
+    rounds: u64,
+    slots: usize,
+) -> Run {
     let mut policy = kind.build(problem);
     let mut world = Pcg64Mcg::seed_from_u64(seed);
     let mut under_way: Vec<(Round, Pull)> = vec![];
@@ -364,6 +376,16 @@ fn the_answer_is_one_of_the_pairs_that_are_believed_in() {
     assert!(believers.contains(&"similar-ts"), "{believers:?}");
 }
 
+/// A world in which arm 3 is both better and faster.
+fn easy(pull: Pull, rng: &mut Pcg64Mcg) -> Observation {
+    let (reward, consumption) = if pull.arm.number() == 3 {
+        (0.9, 0.1 + 0.05 * rng.random::<f64>())
+    } else {
+        (0.4, 0.7 + 0.2 * rng.random::<f64>())
+    };
+    Observation::ended(pull, reward, consumption).unwrap()
+}
+
 #[test]
 fn the_best_pair_of_an_easy_problem_is_found() {
     for kind in every_policy()
@@ -376,25 +398,11 @@ fn the_best_pair_of_an_easy_problem_is_found() {
             Price::new("x", "par10", 1.0).unwrap(),
         )
         .unwrap();
-        let mut policy = kind.build(&problem);
-        let mut rng = Pcg64Mcg::seed_from_u64(2);
-        for number in 1..=20_000 {
-            let pull = policy.choose(Round(number), &mut rng);
-            // Arm 3 is both better and faster.
-            let is_good = pull.arm.number() == 3;
-            let consumption = if is_good {
-                0.1 + 0.05 * rng.random::<f64>()
-            } else {
-                0.7 + 0.2 * rng.random::<f64>()
-            };
-            let reward = if is_good { 0.9 } else { 0.4 };
-            policy.observe(
-                Round(number),
-                Observation::ended(pull, reward, consumption).unwrap(),
-                &mut rng,
-            );
+        for slots in [1, 3] {
+            let run = play_in(easy, &kind, &problem, 2, 20_000, slots);
+            let answer = run.policy.recommend().unwrap();
+            assert_eq!(answer.pull.arm.number(), 3, "{kind:?}, {slots} slots");
         }
-        assert_eq!(policy.recommend().unwrap().pull.arm.number(), 3, "{kind:?}");
     }
 }
 

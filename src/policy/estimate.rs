@@ -85,16 +85,24 @@ impl Stat {
         (self.net - penalty * f64::from(self.exceeded)) / f64::from(self.count)
     }
 
+    /// nu-hat with survival by product-limit where there is an estimate of it, restricted otherwise.
+    pub fn gain_by(&self, penalty: f64, product_limit: Option<f64>) -> f64 {
+        match product_limit {
+            None => self.gain(penalty),
+            Some(survival) => self.net / f64::from(self.count) - penalty * survival,
+        }
+    }
+
     /// The restricted survival estimate.
     pub fn survival(&self) -> f64 {
         f64::from(self.exceeded) / f64::from(self.count)
     }
 
-    /// How the pair stands, its gain given by `gain` where it was observed.
-    pub fn standing(&self, penalty: f64, gain: impl FnOnce() -> f64) -> Standing {
+    /// How the pair stands, with the gain of `gain_by` where it was observed.
+    pub fn standing(&self, penalty: f64, product_limit: Option<f64>) -> Standing {
         if self.count > 0 {
             Standing::Known {
-                gain: gain(),
+                gain: self.gain_by(penalty, product_limit),
                 count: f64::from(self.count + self.pending),
             }
         } else if self.short >= ENOUGH_SHORT {
@@ -232,6 +240,13 @@ impl Estimates {
         self.pending.contains(round)
     }
 
+    /// The pulls of an arm that are under way.
+    pub fn under_way(&self, arm: usize) -> impl Iterator<Item = Pull> {
+        self.pending
+            .pulls()
+            .filter(move |pull| pull.arm.index() == arm)
+    }
+
     /// Learns from an observation; gives its arm and what it told.
     pub fn observe(&mut self, round: Round, seen: &Observation) -> (usize, Told) {
         if let Some(pull) = self.pending.remove(round) {
@@ -268,37 +283,29 @@ impl Estimates {
 
     /// Survival at a limit, by the estimate this run uses; not a number where nothing was observed.
     pub fn survival(&self, arm: usize, k: usize) -> f64 {
-        match &self.product_limit {
-            None => self.of_arm(arm)[k].survival(),
-            Some(product_limit) => product_limit[arm].curve(&self.limits)[k],
-        }
+        let curve = self.curve(arm);
+        curve.map_or_else(|| self.of_arm(arm)[k].survival(), |curve| curve[k])
+    }
+
+    /// Survival of an arm at every limit, where it is estimated by product-limit.
+    fn curve(&self, arm: usize) -> Option<Vec<f64>> {
+        let product_limit = self.product_limit.as_ref()?;
+        Some(product_limit[arm].curve(&self.limits))
     }
 
     /// nu-hat of a pair; not a number where nothing was observed.
     pub fn gain(&self, arm: usize, k: usize) -> f64 {
-        let stat = &self.of_arm(arm)[k];
-        match &self.product_limit {
-            None => stat.gain(self.penalties[k]),
-            Some(_) => stat.net / f64::from(stat.count) - self.penalties[k] * self.survival(arm, k),
-        }
+        let survival = self.curve(arm).map(|curve| curve[k]);
+        self.of_arm(arm)[k].gain_by(self.penalties[k], survival)
     }
 
     /// How every pair of an arm stands, limits ascending.
     pub fn standings(&self, arm: usize) -> impl Iterator<Item = Standing> {
-        let curve = self
-            .product_limit
-            .as_ref()
-            .map(|product_limit| product_limit[arm].curve(&self.limits));
-        self.of_arm(arm)
-            .iter()
-            .zip(&self.penalties)
-            .enumerate()
-            .map(move |(k, (stat, &penalty))| {
-                stat.standing(penalty, || match &curve {
-                    None => stat.gain(penalty),
-                    Some(curve) => stat.net / f64::from(stat.count) - penalty * curve[k],
-                })
-            })
+        let curve = self.curve(arm);
+        let pairs = self.of_arm(arm).iter().zip(&self.penalties).enumerate();
+        pairs.map(move |(k, (stat, &penalty))| {
+            stat.standing(penalty, curve.as_ref().map(|curve| curve[k]))
+        })
     }
 }
 

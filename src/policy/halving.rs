@@ -191,8 +191,11 @@ impl Policy for Halving {
     }
 
     fn observe(&mut self, round: Round, seen: Observation, rng: &mut dyn Rng) {
-        let (arm, _) = self.estimates.observe(round, &seen);
-        if let Some(place) = self.places.iter_mut().find(|place| place.arm == arm) {
+        let (arm, told) = self.estimates.observe(round, &seen);
+        // With several slots, runs of the rung before come late: they say nothing of this rung's limit.
+        let is_of_rung = told.granted >= self.estimates.limits()[self.limit()];
+        let mut places = self.places.iter_mut();
+        if let Some(place) = places.find(|place| place.arm == arm && is_of_rung) {
             place.observed += 1;
             place.launched = place.launched.max(place.observed);
         }
@@ -303,5 +306,41 @@ mod tests {
         }
         // Wanted are 1.125, 2.25, 4.5 and 9.
         assert_eq!(taken, [2.0, 2.0, 9.0, 9.0]);
+    }
+
+    #[test]
+    fn a_run_of_the_rung_before_that_comes_late_does_not_count_for_this_one() {
+        let mut policy = PolicyKind::parse("halving").unwrap().build(&problem());
+        let mut rng = Pcg64Mcg::seed_from_u64(1);
+        let mut launch = |policy: &mut Box<dyn Policy>, number| {
+            let pull = policy.choose(Round(number), &mut rng);
+            policy.launched(Round(number), pull);
+            (Round(number), pull)
+        };
+        let mut other = Pcg64Mcg::seed_from_u64(2);
+        let mut end = |policy: &mut Box<dyn Policy>, (round, pull): (Round, Pull)| {
+            let seconds = 0.1 * f64::from(pull.arm.number());
+            let seen = Observation::ended(pull, 1.0, seconds).unwrap();
+            policy.observe(round, seen, &mut other);
+        };
+        // The slot that would wait for the last of the first rung runs the first arm once more, and the rung ends before.
+        let rung: Vec<_> = (1..=8).map(|number| launch(&mut policy, number)).collect();
+        let late = launch(&mut policy, 9);
+        assert_eq!((late.1.arm.index(), late.1.limit.get()), (0, 1.0));
+        for run in rung {
+            end(&mut policy, run);
+        }
+        end(&mut policy, late);
+        // Four arms are left, and each of them runs at the limit of this rung before anybody is sent away.
+        let mut seen = vec![];
+        for number in 10..14 {
+            let run = launch(&mut policy, number);
+            assert_eq!(run.1.limit.get(), 2.0);
+            seen.push(run.1.arm.index());
+            end(&mut policy, run);
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, [0, 1, 2, 3]);
+        assert_eq!(launch(&mut policy, 14).1.limit.get(), 4.0);
     }
 }

@@ -13,6 +13,7 @@ use super::estimate::{Estimates, Told};
 use super::explanation::Last;
 use super::opening::Opening;
 pub use super::recommendation::OnlyRecommend as Parameters;
+use super::recommendation::interval_of;
 use super::survival::Survival;
 use super::{Candidate, Explanation, Policy, Problem, Recommendation, Why};
 use crate::round::{Limit, Observation, Pull, Round, Seen};
@@ -165,14 +166,9 @@ impl JointTs {
             )
         });
         let mut rng = Pcg64Mcg::seed_from_u64(pair as u64);
-        let mut gains: Vec<f64> = (0..CURVES)
-            .map(|_| {
-                self.gain(arm, k, |cell, pending| cell.draw(pending, &mut rng))
-                    .0
-            })
-            .collect();
-        gains.sort_by(f64::total_cmp);
-        let (low, high) = (gains[CURVES / 40], gains[CURVES - 1 - CURVES / 40]);
+        let mut draw = |cell: &Cell, pending| cell.draw(pending, &mut rng);
+        let gains = (0..CURVES).map(|_| self.gain(arm, k, &mut draw).0);
+        let (low, high) = interval_of(gains.collect());
         Candidate {
             mean,
             width: (high - low) / 2.0,

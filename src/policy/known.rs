@@ -8,7 +8,6 @@ use crate::round::{ArmId, Observation, Round};
 #[derive(Debug, Clone)]
 pub struct Known {
     estimates: Estimates,
-    rule: Recommend,
 }
 
 impl Known {
@@ -16,7 +15,6 @@ impl Known {
     pub fn new(problem: &Problem, survival: Survival) -> Self {
         Self {
             estimates: Estimates::new(problem, survival),
-            rule: Recommend::Safe,
         }
     }
 
@@ -45,18 +43,10 @@ impl Known {
 
     /// The limit to use an arm with, as if one more run had been lost; none if it was never pulled.
     pub fn best_of(&self, arm: ArmId) -> Option<usize> {
-        let penalties = self.estimates.penalties();
-        let stats = self.estimates.of_arm(arm.index());
-        let mut best: Option<(f64, usize)> = None;
-        for (k, (stat, &penalty)) in stats.iter().zip(penalties).enumerate() {
-            if stat.count > 0 {
-                let gain = self.estimates.gain(arm.index(), k);
-                let value = self.rule.value(stat.count, gain, penalty);
-                if best.is_none_or(|(highest, _)| value > highest) {
-                    best = Some((value, k));
-                }
-            }
-        }
+        let (arm, points) = (arm.index(), self.limits().len());
+        let best = self
+            .estimates
+            .best_among(arm..arm + 1, 0..points, Recommend::Safe);
         best.map(|(_, k)| k)
     }
 }

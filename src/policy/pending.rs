@@ -26,6 +26,11 @@ impl Pending {
         self.0.iter().any(|&(other, _)| other == round)
     }
 
+    /// All of them, in the order they were launched.
+    pub fn pulls(&self) -> impl Iterator<Item = Pull> {
+        self.0.iter().map(|&(_, pull)| pull)
+    }
+
     pub fn len(&self) -> usize {
         self.0.len()
     }

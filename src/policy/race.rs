@@ -68,9 +68,8 @@ pub struct Race {
     incumbent: usize,
     /// The incumbent's runs in their order.
     met: Vec<Met>,
-    /// Runs the incumbent is to do, and those under way.
+    /// Runs the incumbent is to do, those under way included.
     owed: u32,
-    running: u32,
     challenges: Vec<Challenge>,
     last: Last,
 }
@@ -88,7 +87,6 @@ pub fn new(parameters: &Parameters, problem: &Problem) -> Race {
         incumbent: 0,
         met: vec![],
         owed: 1,
-        running: 0,
         challenges: vec![],
         last: Last::NOTHING,
         parameters: parameters.clone(),
@@ -104,11 +102,14 @@ struct Turn {
 }
 
 impl Race {
-    /// The incumbent on an instance it has not met, at the largest limit.
+    /// The incumbent on an instance it has not met and is not about to meet, at the largest limit.
     fn incumbents_turn(&self, rng: &mut dyn Rng) -> Turn {
         let instance = (self.instances > 0).then(|| {
+            let met = self.met.iter().map(|met| met.instance);
+            let meets = self.estimates.under_way(self.incumbent);
+            let taken: Vec<Option<u32>> = met.chain(meets.map(|pull| pull.instance)).collect();
             let fresh: Vec<u32> = (0..self.instances as u32)
-                .filter(|instance| self.met.iter().all(|met| met.instance != Some(*instance)))
+                .filter(|instance| !taken.contains(&Some(*instance)))
                 .collect();
             match fresh.len() {
                 0 => rng.random_range(0..self.instances as u32),
@@ -147,32 +148,29 @@ impl Race {
     }
 
     fn turn(&self, rng: &mut dyn Rng) -> Turn {
-        let waiting = self
-            .challenges
-            .iter()
-            .find(|challenge| !challenge.is_running);
-        if self.owed > self.running || self.met.is_empty() || self.estimates.arms() == 1 {
-            // Where even the first incumbent's run is still under way, slots look at other arms.
-            if self.running > 0 && self.estimates.arms() > 1 {
-                let arm = self.newcomer(rng);
-                let k = self.costs.len() - 1;
-                return Turn {
-                    arm,
-                    k,
-                    instance: None,
-                    why: explanation::Turn::Meanwhile,
-                };
-            }
+        let under_way = self.estimates.arm_count(self.incumbent).pending;
+        if self.owed > under_way || self.estimates.arms() == 1 {
             return self.incumbents_turn(rng);
         }
-        match waiting {
-            Some(challenge) => self.challengers_turn(challenge.arm, &challenge.met),
-            None => self.challengers_turn(self.newcomer(rng), &[]),
+        let mut challenges = self.challenges.iter();
+        if let Some(challenge) = challenges.find(|challenge| !challenge.is_running) {
+            return self.challengers_turn(challenge.arm, &challenge.met);
+        }
+        match self.newcomer(rng) {
+            // Where even the first incumbent's run is still under way, slots look at other arms.
+            Some(arm) if self.met.is_empty() => Turn {
+                arm,
+                k: self.costs.len() - 1,
+                instance: None,
+                why: explanation::Turn::Meanwhile,
+            },
+            Some(arm) => self.challengers_turn(arm, &[]),
+            None => self.incumbents_turn(rng),
         }
     }
 
-    /// Any arm that is neither incumbent nor racing; of two the one that was seen less.
-    fn newcomer(&self, rng: &mut dyn Rng) -> usize {
+    /// Any arm that is neither incumbent nor racing nor under way, if there is one; of two the one that was seen less.
+    fn newcomer(&self, rng: &mut dyn Rng) -> Option<usize> {
         let arms = self.estimates.arms();
         let is_free = |arm: &usize| {
             *arm != self.incumbent
@@ -184,18 +182,15 @@ impl Race {
         };
         let draw = |rng: &mut dyn Rng| {
             let start = rng.random_range(0..arms);
-            let from = (start..arms).chain(0..start);
-            from.clone()
-                .find(is_free)
-                .unwrap_or((self.incumbent + 1) % arms)
+            (start..arms).chain(0..start).find(is_free)
         };
-        let (first, second) = (draw(rng), draw(rng));
+        let (first, second) = (draw(rng)?, draw(rng)?);
         let seen = |arm: usize| self.estimates.arm_count(arm).observed;
-        if seen(second) < seen(first) {
+        Some(if seen(second) < seen(first) {
             second
         } else {
             first
-        }
+        })
     }
 
     /// What a run lost, as if its limit had been the largest; none where it was cut off before.
@@ -227,6 +222,8 @@ impl Race {
             if own < theirs {
                 self.incumbent = challenge.arm;
                 self.met = std::mem::take(&mut challenge.met);
+                // What the old one owed, and still runs, is no longer waited for.
+                self.owed = 0;
             }
             self.end(place);
         } else if count.is_power_of_two() && own > theirs
@@ -263,14 +260,14 @@ impl Policy for Race {
     }
 
     fn launched(&mut self, round: Round, pull: Pull) {
+        let is_again = self.estimates.is_pending(round);
         let arm = self.estimates.launched(round, pull);
-        if arm == self.incumbent {
-            self.running += 1;
-        } else if let Some(challenge) = self
-            .challenges
-            .iter_mut()
-            .find(|challenge| challenge.arm == arm)
-        {
+        // What was lost and is tried again stays what it was.
+        if arm == self.incumbent || is_again {
+            return;
+        }
+        let mut challenges = self.challenges.iter_mut();
+        if let Some(challenge) = challenges.find(|challenge| challenge.arm == arm) {
             challenge.is_running = true;
         } else if !self.met.is_empty() {
             self.challenges.push(Challenge {
@@ -282,14 +279,10 @@ impl Policy for Race {
     }
 
     fn observe(&mut self, round: Round, seen: Observation, _: &mut dyn Rng) {
-        let was_under_way = self.estimates.is_pending(round);
         let (arm, told) = self.estimates.observe(round, &seen);
         let instance = seen.pull().instance;
         let loss = self.loss(&told);
         if arm == self.incumbent {
-            if was_under_way {
-                self.running = self.running.saturating_sub(1);
-            }
             self.owed = self.owed.saturating_sub(1);
             // A run that somebody cut off early counts as lost.
             let penalty = self.estimates.penalties().last().copied().unwrap_or(0.0);
@@ -347,13 +340,23 @@ mod tests {
 
         /// Runs what comes next, which takes so long if it may.
         fn run(&mut self, seconds: f64) -> Pull {
+            let under_way = self.launch();
+            self.end(under_way, seconds);
+            under_way.1
+        }
+
+        /// Puts what comes next into a slot.
+        fn launch(&mut self) -> (Round, Pull) {
             self.round += 1;
             let round = Round(self.round);
             let pull = self.policy.choose(round, &mut self.rng);
             self.policy.launched(round, pull);
+            (round, pull)
+        }
+
+        fn end(&mut self, (round, pull): (Round, Pull), seconds: f64) {
             let seen = Observation::ended(pull, 1.0, seconds).unwrap();
             self.policy.observe(round, seen, &mut self.rng);
-            pull
         }
     }
 
@@ -388,5 +391,86 @@ mod tests {
         let fourth = track.run(1.0);
         let again = track.run(1.0);
         assert_eq!((again.arm, again.instance), (fourth.arm, second.instance));
+    }
+
+    #[test]
+    fn with_two_slots_the_incumbent_runs_after_every_challenge_and_challengers_stay_capped() {
+        let (mut track, first) = Track::begin("race");
+        let mut slots = [track.launch(), track.launch()];
+        assert_ne!(slots[0].1.arm, slots[1].1.arm);
+        let mut incumbents = 0;
+        for number in 0..200 {
+            // Either slot may be the first to end; challengers are slower than the incumbent.
+            let slot = number * number % 3 % 2;
+            let is_incumbent = slots[slot].1.arm == first.arm;
+            track.end(slots[slot], if is_incumbent { 4.0 } else { 9.0 });
+            slots[slot] = track.launch();
+            let (_, pull) = slots[slot];
+            let limit = if pull.arm == first.arm { 10.0 } else { 5.0 };
+            assert_eq!(pull.limit.get(), limit, "round {number}: {pull:?}");
+            incumbents += usize::from(pull.arm == first.arm);
+        }
+        assert!((95..=105).contains(&incumbents), "{incumbents} of 200");
+    }
+
+    #[test]
+    fn two_runs_of_the_incumbent_at_once_are_on_different_instances() {
+        for seed in 0..20 {
+            let (mut track, first) = Track::begin("race");
+            track.rng = Pcg64Mcg::seed_from_u64(seed);
+            for challenge in [track.launch(), track.launch()] {
+                track.end(challenge, 9.0);
+            }
+            let (one, other) = (track.launch().1, track.launch().1);
+            assert_eq!((one.arm, other.arm), (first.arm, first.arm));
+            assert_ne!(one.instance, other.instance);
+        }
+    }
+
+    #[test]
+    fn an_incumbent_that_is_replaced_while_it_runs_leaves_nothing_behind() {
+        let (mut track, first) = Track::begin("race");
+        let (out, winner) = (track.launch(), track.launch());
+        track.end(out, 9.0);
+        let late = track.launch();
+        assert_eq!(late.1.arm, first.arm);
+        track.end(winner, 2.0);
+        let next = track.run(2.0);
+        assert_eq!((next.arm, next.limit.get()), (winner.1.arm, 10.0));
+        for is_late_over in [false, true] {
+            // 1.2 x 2 s, at the next limit of the grid; then the incumbent again, and once only.
+            let challenge = track.run(9.0);
+            assert_eq!(challenge.limit.get(), 3.0, "{challenge:?}");
+            let next = track.run(2.0);
+            assert_eq!((next.arm, next.limit.get()), (winner.1.arm, 10.0));
+            if !is_late_over {
+                // Even if it was lost and is tried again, it is no challenge.
+                track.policy.launched(late.0, late.1);
+                track.end(late, 1.0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_lost_and_is_tried_again_counts_once() {
+        let (mut track, first) = Track::begin("race");
+        track.run(9.0);
+        let (round, pull) = track.launch();
+        track.policy.launched(round, pull);
+        track.end((round, pull), 4.0);
+        for _ in 0..3 {
+            assert_eq!(track.run(9.0).limit.get(), 5.0);
+            assert_eq!(track.run(4.0).arm, first.arm);
+        }
+    }
+
+    #[test]
+    fn slots_that_no_arm_is_left_for_run_the_incumbent() {
+        let (mut track, first) = Track::begin("race");
+        let challenges: Vec<usize> = (0..4).map(|_| track.launch().1.arm.index()).collect();
+        let arms: std::collections::BTreeSet<usize> = challenges.into_iter().collect();
+        assert_eq!(arms, (1..5).collect());
+        let (_, more) = track.launch();
+        assert_eq!((more.arm, more.limit.get()), (first.arm, 10.0));
     }
 }

@@ -70,20 +70,26 @@ impl Estimates {
     /// The pair this rule picks, or the arm it picks at one limit (or at the nearest that was reached, smaller ones
     /// first); ties go to the lowest arm, then the lowest limit.
     pub(super) fn answer(&self, at: Option<Limit>, rule: Recommend) -> Option<Recommendation> {
-        let Some(limit) = at else {
-            return self.best_among(0..self.limits().len(), rule);
+        let (arms, points) = (0..self.arms(), self.limits().len());
+        let best = if let Some(limit) = at {
+            let above = self.limits().partition_point(|&own| own <= limit.get());
+            let mut by_nearness = (0..above).rev().chain(above..points);
+            by_nearness.find_map(|k| self.best_among(arms.clone(), k..k + 1, rule))
+        } else {
+            self.best_among(arms, 0..points, rule)
         };
-        let above = self.limits().partition_point(|&own| own <= limit.get());
-        let by_nearness = (0..above).rev().chain(above..self.limits().len());
-        by_nearness
-            .map(|k| self.best_among(k..k + 1, rule))
-            .find_map(|answer| answer)
+        best.map(|(arm, k)| self.recommendation(arm, k))
     }
 
-    /// The pair this rule picks among these limits.
-    fn best_among(&self, limits: Range<usize>, rule: Recommend) -> Option<Recommendation> {
+    /// Arm and limit of the pair this rule picks among these.
+    pub(super) fn best_among(
+        &self,
+        arms: Range<usize>,
+        limits: Range<usize>,
+        rule: Recommend,
+    ) -> Option<(usize, usize)> {
         let mut best: Option<(f64, usize, usize)> = None;
-        for arm in 0..self.arms() {
+        for arm in arms {
             for k in limits.clone() {
                 let (count, penalty) = (self.of_arm(arm)[k].count, self.penalties()[k]);
                 if count == 0 {
@@ -95,7 +101,7 @@ impl Estimates {
                 }
             }
         }
-        best.map(|(_, arm, k)| self.recommendation(arm, k))
+        best.map(|(_, arm, k)| (arm, k))
     }
 
     /// What is known of one pair, as an answer.
@@ -136,6 +142,13 @@ pub(super) fn interval(stat: &Stat, gain: f64, penalty: f64) -> (f64, f64) {
     let low = (mean - half).max(worst).min(gain);
     let high = (mean + half).min(best).max(gain);
     (low, high)
+}
+
+/// Between which 95 % of these draws lie.
+pub(super) fn interval_of(mut draws: Vec<f64>) -> (f64, f64) {
+    draws.sort_by(f64::total_cmp);
+    let cut = draws.len() / 40;
+    (draws[cut], draws[draws.len() - 1 - cut])
 }
 
 #[cfg(test)]

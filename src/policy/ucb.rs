@@ -82,7 +82,7 @@ impl Ucb {
         let penalties = self.estimates.penalties();
         let (points, largest) = (penalties.len(), penalties[penalties.len() - 1]);
         let (stat, penalty) = (&self.played[pair], penalties[pair % points]);
-        let standing = stat.standing(penalty, || stat.gain(penalty));
+        let standing = stat.standing(penalty, None);
         self.lines[pair] = line(standing, largest);
         self.tournament.touch(pair / points);
     }

@@ -62,7 +62,10 @@ impl Parameters {
         ];
         Self {
             alpha: options.positive("alpha", 1.0),
-            m: options.whole("m", 2).unwrap_or(2),
+            // Every cut adds m - 1 points to an arm.
+            m: options.number("m", 2.0, "a whole number from 2 to 1000", |m| {
+                m.fract() == 0.0 && (2.0..=1000.0).contains(&m)
+            }) as u64,
             delta: options.number("delta", 0.1, "a number between 0 and 1", |delta| {
                 delta > 0.0 && delta < 1.0
             }),

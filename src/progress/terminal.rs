@@ -106,7 +106,7 @@ impl Watch for Terminal {
         let slots = now.slots.iter().take(self.slots).enumerate();
         lines.extend(slots.map(|(place, slot)| self.slot(place + 1, slot.as_ref())));
         lines.push("Ctrl-C stops, the same command goes on".into());
-        self.screen.tell(Shown::Standing(share, lines));
+        self.screen.show(Shown::Standing(share, lines));
     }
 
     fn calibrated(&mut self, found: &Calibrated, _: &Now<'_>) {

@@ -13,6 +13,9 @@ pub enum StudyError {
         /// What the scenario calls it.
         target: &'static str,
     },
+    /// Nobody here could run its pulls.
+    #[error("the target is `external`: its pulls are run by somebody else")]
+    External,
     /// The best pair must be known before the first round.
     #[error("limits are to be calibrated, but a study compares policies on the same limits")]
     Calibrated,
@@ -41,6 +44,10 @@ impl StudyError {
         match self {
             Self::NotVirtual { .. } => Some(
                 "or measure every arm once: `captime record` writes a matrix that `recorded` replays in no time"
+                    .into(),
+            ),
+            Self::External => Some(
+                "`captime ask` plays with it, one policy at a time; a study needs a command, a forest, recorded runs or a synthetic problem"
                     .into(),
             ),
             Self::Calibrated => Some("write them down, like `grid: [1s, 10s, 100s]`".into()),

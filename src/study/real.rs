@@ -403,6 +403,7 @@ impl Turns<'_, '_> {
             return Ok(Some(Halt::Wall));
         }
         let (before, clock) = (side.seconds, Clock::from(side.seconds));
+        let began = Instant::now();
         let pull = side.next()?;
         self.ground.target.start(Job {
             slot: 0,
@@ -412,7 +413,7 @@ impl Turns<'_, '_> {
         });
         let over = left.and_then(|left| {
             let left = std::time::Duration::try_from_secs_f64(left).ok()?;
-            Instant::now().checked_add(left)
+            began.checked_add(left)
         });
         let never = Instant::now() + std::time::Duration::from_secs(1 << 30);
         let mut halt = None;

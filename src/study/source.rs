@@ -60,6 +60,7 @@ impl Setting {
                 }
                 (None, Box::new(training))
             }
+            Target::External(_) => return Err(StudyError::External),
             other => {
                 return Err(StudyError::NotVirtual {
                     target: other.name(),

@@ -279,9 +279,13 @@ fn failed(job: &Job, reason: String, consumption: Option<f64>) -> Ending {
     )))
 }
 
-/// The guards on the clocks that the limit itself is not counted in.
+/// The guards on what the limit itself is not counted in.
 fn guards(of: Resource, guards: Guards) -> Vec<Allowance> {
-    let of_each = [(Resource::Wall, guards.wall), (Resource::Cpu, guards.cpu)];
+    let of_each = [
+        (Resource::Wall, guards.wall),
+        (Resource::Cpu, guards.cpu),
+        (Resource::Work, guards.work),
+    ];
     of_each
         .into_iter()
         .filter(|(resource, _)| *resource != of)
@@ -292,7 +296,8 @@ fn guards(of: Resource, guards: Guards) -> Vec<Allowance> {
 fn named(guard: Resource) -> Guard {
     match guard {
         Resource::Cpu => Guard::Cpu,
-        Resource::Wall | Resource::Work => Guard::Wall,
+        Resource::Wall => Guard::Wall,
+        Resource::Work => Guard::Work,
     }
 }
 

@@ -11,6 +11,8 @@ pub enum Guard {
     Cpu,
     /// On memory.
     Memory,
+    /// On a forest's work, while the policy limits something else.
+    Work,
 }
 
 impl Guard {
@@ -20,6 +22,7 @@ impl Guard {
             Self::Wall => "wall",
             Self::Cpu => "cpu",
             Self::Memory => "memory",
+            Self::Work => "work",
         }
     }
 }

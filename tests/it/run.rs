@@ -410,30 +410,40 @@ slots: 1
 }
 
 #[test]
-fn a_cpu_guard_ends_a_fit_in_our_own_process_while_it_runs() {
-    let scenario = "
-name: forest
-target: {forest: {data: houses.csv, predict: price}}
-arms: {grid: {trees: [900000, 1000000]}}
-limits: {of: work, grid: [1000000000000], cpu: 0.2s}
-price: {cost: x, penalty: 10 * x}
-policy: uniform
-budget: {rounds: 2}
-slots: 1
-";
-    let scene = Scene::new(scenario);
+fn guards_end_a_fit_in_our_own_process_while_it_runs() {
     let mut rows = String::from("size,age,price\n");
     for row in 0..2000 {
         writeln!(rows, "{row},{},{}", row * 7919 % 101, row * 2).unwrap();
     }
-    scene.write("houses.csv", &rows);
-    scene.run(3, &["--quiet"]);
-    let (_, outcomes) = story(&scene.run_folder("forest"));
-    assert_eq!(outcomes.len(), 2);
-    for outcome in outcomes {
-        assert_eq!(outcome.guard.as_deref(), Some("cpu"), "{outcome:?}");
-        let cpu = outcome.cpu.unwrap();
-        assert!((0.2..0.4).contains(&cpu), "{cpu}");
+    for (guard, limits) in [
+        ("cpu", "of: work, grid: [1000000000000], cpu: 0.2s"),
+        ("work", "of: wall, grid: [500s], work: 5000000"),
+    ] {
+        let scene = Scene::new(&format!(
+            "
+name: forest
+target: {{forest: {{data: houses.csv, predict: price}}}}
+arms: {{grid: {{trees: [900000, 1000000]}}}}
+limits: {{{limits}}}
+price: {{cost: x, penalty: 10 * x}}
+policy: uniform
+budget: {{rounds: 2}}
+slots: 1
+"
+        ));
+        scene.write("houses.csv", &rows);
+        let (summary, _) = scene.run(3, &["--quiet"]);
+        assert!(
+            summary.contains("no pull has brought a reward"),
+            "{summary}"
+        );
+        let (_, outcomes) = story(&scene.run_folder("forest"));
+        assert_eq!(outcomes.len(), 2);
+        for outcome in outcomes {
+            assert_eq!(outcome.guard.as_deref(), Some(guard), "{outcome:?}");
+            let cpu = outcome.cpu.unwrap();
+            assert!(guard == "work" || (0.2..0.4).contains(&cpu), "{cpu}");
+        }
     }
 }
 

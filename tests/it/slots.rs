@@ -149,12 +149,11 @@ slots: 1
     let found = supervisors(child.id());
     assert_eq!(found.len(), 1, "one slot");
     kill(Pid::from_raw(found[0].cast_signed()), Signal::SIGKILL).unwrap();
-    let (summary, log) = expect(&child.wait_with_output().unwrap(), 0);
+    let (summary, _) = expect(&child.wait_with_output().unwrap(), 0);
     assert!(
         summary.contains("1 pull was lost and run again"),
         "{summary}"
     );
-    assert!(log.contains("lost"), "{log}");
     nothing_is_left(&marker);
     let tries = fs::read_to_string(scene.path().join("tries")).unwrap();
     let tries: Vec<&str> = tries.lines().collect();

@@ -214,7 +214,7 @@ fn a_terminal_that_was_stopped_does_not_stop_the_run() {
     session.master.write_all(b"\x13").unwrap();
     let outcomes = || story(&scene.run_folder("watched")).1.len();
     let (since, before) = (Instant::now(), outcomes());
-    // More than waits to be shown at five pictures a second, then some.
+    // Long enough for a terminal that blocks to block the loop.
     while since.elapsed() < Duration::from_secs(3) || outcomes() < before + 20 {
         assert!(since.elapsed() < Duration::from_mins(1), "{}", outcomes());
         std::thread::sleep(Duration::from_millis(50));

@@ -273,7 +273,7 @@ fn price(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
 }
 
 fn policies(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
-    for policy in &scenario.policies {
+    for (place, policy) in scenario.policies.iter().enumerate() {
         let options: Vec<String> = policy
             .parameters()
             .iter()
@@ -288,7 +288,13 @@ fn policies(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
         } else {
             format!(" ({})", options.join(", "))
         };
-        writeln!(to, "policy    {}{options}", policy.name())?;
+        // A study takes all of them.
+        let by_run = match (place, scenario.policies.len()) {
+            (_, 1) => "",
+            (0, _) => ", which `run` takes",
+            _ => ", for `study`",
+        };
+        writeln!(to, "policy    {}{options}{by_run}", policy.name())?;
     }
     Ok(())
 }

@@ -270,3 +270,24 @@ fn very_many_arms_are_thought_about_in_parts() {
     assert!(far < 4000, "{far}");
     assert!(policy.pool.members.len() < 9000);
 }
+
+#[test]
+fn an_arm_only_cut_off_before_the_smallest_limit_does_not_stand_in_the_way_of_an_answer() {
+    let mut policy = new(&parameters("similar-ts"), &problem());
+    let mut observe = |number, seen| {
+        let round = Round(number);
+        policy.observe(round, seen, &mut randomness(1, round, Purpose::Observe));
+    };
+    let pull = |arm| Pull::new(ArmId::from_index(arm), Limit::new(30.0).unwrap());
+    // Nothing is known of arm 300 but that it is not arm 7, which loses every run.
+    observe(1, Observation::censored(pull(300), 0.05).unwrap());
+    for number in 2..12 {
+        observe(number, Observation::censored(pull(7), 30.0).unwrap());
+    }
+    let largest = Limit::new(30.0).unwrap();
+    for at in [None, Some(largest), Some(Limit::new(0.1).unwrap())] {
+        let answer = policy.answer(at).unwrap();
+        assert_eq!(answer.pull.arm.index(), 7, "{at:?}");
+        assert!(answer.pulls > 0);
+    }
+}

@@ -8,6 +8,7 @@ use rand_pcg::Pcg64Mcg;
 use super::belief::{Draw, Mean, cells};
 use super::pool::Drawn;
 use super::{Answer, SimilarTs};
+use crate::policy::recommendation::interval_of;
 use crate::policy::{Candidate, Recommendation};
 use crate::round::Limit;
 
@@ -35,11 +36,12 @@ impl SimilarTs {
         let mut best: Option<(f64, usize, usize)> = None;
         let mut gains = vec![];
         for (place, member) in self.pool.members.iter().enumerate() {
-            if member.evidence.is_none() {
+            let stats = self.estimates.of_arm(member.arm as usize);
+            // Never run, or never as far as the smallest limit: there is nothing to tell it at.
+            if stats[0].count == 0 {
                 continue;
             }
             self.curve(place, &mut Mean, &mut gains);
-            let stats = self.estimates.of_arm(member.arm as usize);
             let is_meant = |k: &usize| at.map_or(stats[*k].count > 0, |at| *k == at);
             for k in (0..gains.len()).filter(is_meant) {
                 let is_better = |(most, at, _): (f64, usize, usize)| {
@@ -84,9 +86,9 @@ impl SimilarTs {
             }
         }
         self.curve(place, &mut Mean, &mut gains);
-        let beliefs = drawn.iter_mut().zip(&gains[limits]).map(|(drawn, &gain)| {
-            drawn.sort_by(f64::total_cmp);
-            let (low, high) = (drawn[CURVES / 40], drawn[CURVES - 1 - CURVES / 40]);
+        let beliefs = drawn.into_iter().zip(&gains[limits]);
+        let beliefs = beliefs.map(|(drawn, &gain)| {
+            let (low, high) = interval_of(drawn);
             Belief {
                 gain,
                 interval: (low.min(gain), high.max(gain)),

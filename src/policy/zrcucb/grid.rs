@@ -74,19 +74,19 @@ impl ArmGrid {
     }
 
     pub fn survival(&self, k: usize) -> f64 {
-        match &self.product_limit {
-            None => self.stats[k].survival(),
-            Some(product_limit) => product_limit.curve(&self.points)[k],
-        }
+        let curve = self.curve();
+        curve.map_or_else(|| self.stats[k].survival(), |curve| curve[k])
+    }
+
+    /// Survival at every limit, where it is estimated by product-limit.
+    fn curve(&self) -> Option<Vec<f64>> {
+        Some(self.product_limit.as_ref()?.curve(&self.points))
     }
 
     /// nu-hat; not a number where nothing was observed.
     pub fn gain(&self, k: usize) -> f64 {
-        let stat = &self.stats[k];
-        match &self.product_limit {
-            None => stat.gain(self.penalties[k]),
-            Some(_) => stat.net / f64::from(stat.count) - self.penalties[k] * self.survival(k),
-        }
+        let survival = self.curve().map(|curve| curve[k]);
+        self.stats[k].gain_by(self.penalties[k], survival)
     }
 
     /// Index lines, limits ascending: nu-hat and refinement, and the confidence width.
@@ -99,17 +99,10 @@ impl ArmGrid {
         drawn.clear();
         let count = self.count();
         let arm_count = f64::from(count.observed + count.pending);
-        let curve = self
-            .product_limit
-            .as_ref()
-            .map(|product_limit| product_limit.curve(&self.points));
+        let curve = self.curve();
         drawn.extend(self.stats.iter().enumerate().map(|(k, stat)| {
             let penalty = self.penalties[k];
-            let gain = || match &curve {
-                None => stat.gain(penalty),
-                Some(curve) => stat.net / f64::from(stat.count) - penalty * curve[k],
-            };
-            match stat.standing(penalty, gain) {
+            match stat.standing(penalty, curve.as_ref().map(|curve| curve[k])) {
                 Standing::Unvisited => Line::FIRST,
                 Standing::Awaited => Line::LAST,
                 Standing::Known { gain, count } => Line {

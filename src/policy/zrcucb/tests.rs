@@ -118,3 +118,19 @@ fn without_a_horizon_the_logarithm_grows_and_data_stay() {
     assert_eq!(known.scale(10, 5), known.scale(10, 900));
     assert_eq!(known.scale(10, 1025), unknown.scale(10, 1025));
 }
+
+#[test]
+fn a_cell_is_cut_into_no_more_parts_than_memory_is_there_for() {
+    let given = |m: f64| {
+        let m = ("m".to_owned(), super::super::OptionValue::Number(m));
+        let mut options = Options::new(NAME, vec![m]);
+        let parameters = Parameters::read(&mut options);
+        options.finish().map(|()| parameters.m)
+    };
+    assert_eq!((given(2.0), given(1000.0)), (Ok(2), Ok(1000)));
+    for bad in [1.0, 2.5, 1001.0, 1e9, -3.0, f64::NAN] {
+        let errors = given(bad).unwrap_err();
+        let said = errors[0].to_string();
+        assert!(said.contains("a whole number from 2 to 1000"), "{said}");
+    }
+}

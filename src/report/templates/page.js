@@ -56,7 +56,7 @@ function numbers(data, fact) {
     fact(status.learned ? percent(status.censored / status.learned) : "–", "censored"), fact(status.learned ? percent(status.failed / status.learned) : "–", "failed"),
     fact(amount(resource, status.used), resource === "work" ? "units of work used" : `${resource === "cpu" ? "CPU" : "wall"} time used`),
     status.seconds !== null && fact(seconds(status.seconds), "on the clock"), fact(number(status.gain), "gained in all"),
-    status.in_flight.length > 0 && fact(whole(status.in_flight.length), "under way"), fact(data.policy, ""),
+    status.in_flight.length > 0 && ["open", "calibrating"].includes(status.state) && fact(whole(status.in_flight.length), "under way"), fact(data.policy, ""),
   ];
 }
 

@@ -31,7 +31,7 @@ function answerSection(data) {
   if (answer.against.length) {
     const sure = (rival) => {
       if (rival.sure === null) return "–";
-      const words = rival.sure > 0.99 ? "very sure" : rival.sure > 0.95 ? "sure" : rival.sure > 0.8 ? "likely" : rival.sure >= 0.4 ? "not sure" : "rather not";
+      const words = rival.sure > 0.99 ? "very sure" : rival.sure > 0.975 ? "sure" : rival.sure > 0.8 ? "likely" : rival.sure >= 0.4 ? "not sure" : "rather not";
       return `${percent(rival.sure)} (${words})`;
     };
     blocks.push(h("h3", {}, "How much better?"), h("div", {class: "scroll"}, h("table", {id: "against"},
