@@ -14,7 +14,7 @@ use rand_pcg::Pcg64Mcg;
 fn space(arms: usize) -> Space {
     let columns = 16.min(arms);
     let numbers = |name: &str, count: usize| {
-        Parameter::new(name, (0..count as i64).map(Value::Integer).collect())
+        Parameter::new(name, (0..).take(count).map(Value::Integer).collect())
     };
     let parameters = vec![
         numbers("row", arms.div_ceil(columns)),

@@ -84,10 +84,10 @@ fn missing(run: &Path, is_name: bool) -> Failure {
         places.push(Path::new(RUNS).join(run));
     }
     for place in places {
-        if let Err(error) = place.join(FILE).try_exists() {
-            if error.kind() == ErrorKind::PermissionDenied {
-                return unreadable(&place, &error);
-            }
+        if let Err(error) = place.join(FILE).try_exists()
+            && error.kind() == ErrorKind::PermissionDenied
+        {
+            return unreadable(&place, &error);
         }
     }
     let known = match runs_in(Path::new(RUNS)) {

@@ -302,6 +302,30 @@ fn fitting_value(error: &PolicyError) -> Option<String> {
     Some(format!("write `{option}: {value}`"))
 }
 
+/// What to write for a value of the wrong kind or size.
+fn instead(fault: &Fault) -> Option<String> {
+    let (Fault::WrongType {
+        key,
+        expected,
+        found,
+    }
+    | Fault::OutOfRange {
+        key,
+        expected,
+        value: found,
+    }) = fault
+    else {
+        return None;
+    };
+    if expected == "true or false" {
+        return Some(flag(key, found.trim_matches(['`', '"', '\''])));
+    }
+    Some(example(key).map_or_else(
+        || format!("write {expected}"),
+        |example| format!("write `{example}`"),
+    ))
+}
+
 /// What was meant by a word where `true` or `false` is expected.
 fn flag(key: &str, word: &str) -> String {
     match word.to_lowercase().as_str() {
@@ -344,19 +368,7 @@ impl Fault {
             }
             Self::UnknownKey { key, known, .. } => choose("keys", key, known.iter().copied()),
             Self::NoValue { .. } => text("write a value after the colon, or remove the key"),
-            Self::WrongType {
-                key,
-                expected,
-                found,
-            } if expected == "true or false" => {
-                Some(flag(key, found.trim_matches(['`', '"', '\''])))
-            }
-            Self::WrongType { key, expected, .. } | Self::OutOfRange { key, expected, .. } => {
-                Some(example(key).map_or_else(
-                    || format!("write {expected}"),
-                    |example| format!("write `{example}`"),
-                ))
-            }
+            Self::WrongType { .. } | Self::OutOfRange { .. } => instead(self),
             Self::ForestValue { expected, .. } => Some(format!("write {expected}")),
             Self::Missing { example, .. }
             | Self::MissingEither { example, .. }

@@ -105,7 +105,7 @@ fn runs_that_may_not_be_read_are_not_said_to_be_missing() {
         ("runs/quick", "runs/quick", "runs/quick"),
     ] {
         let locked = scene.path().join(locked);
-        set_permissions(&locked, Permissions::from_mode(0)).unwrap();
+        set_permissions(&locked, Permissions::from_mode(0o000)).unwrap();
         let (_, said) = plain_user(&scene, &["best", wanted]);
         set_permissions(&locked, Permissions::from_mode(0o755)).unwrap();
         let message = format!("cannot read `{named}`: Permission denied");

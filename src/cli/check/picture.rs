@@ -40,7 +40,7 @@ fn target(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
                 (0, _) => {}
                 (count, 0) => writeln!(to, "instances {count}, {how}")?,
                 (count, test) => {
-                    writeln!(to, "instances {count}, {how}; {test} kept back for testing")?
+                    writeln!(to, "instances {count}, {how}; {test} kept back for testing")?;
                 }
             }
             writeln!(to, "reward    {}", reward(&command.reward))?;
