@@ -34,9 +34,11 @@ impl Resource {
     }
 }
 
-/// A plain count for people: four significant digits are enough.
+/// A plain count for people: whole from a thousand on, four significant digits from a million on.
 fn count(value: f64) -> String {
-    if value.abs() >= 1e6 {
+    if (1e3..1e6).contains(&value.abs()) {
+        format!("{value:.0}")
+    } else if value.abs() >= 1e6 {
         let text = format!("{value:.3e}");
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let digits = digits.trim_end_matches('0').trim_end_matches('.');
@@ -55,6 +57,7 @@ mod tests {
     fn amounts_are_short() {
         assert_eq!(Resource::Work.amount(0.1 + 4.0 * 0.8 / 9.0), "0.4556");
         assert_eq!(Resource::Work.amount(1.0), "1");
+        assert_eq!(Resource::Work.amount(123_456.789), "123457");
         assert_eq!(Resource::Work.amount(3e7), "3e7");
         assert_eq!(Resource::Work.amount(123_456_789.0), "1.235e8");
         assert_eq!(Resource::Cpu.amount(0.25), "250 ms");

@@ -49,7 +49,7 @@ pub use dispatch::{Finished, Orchestrator, Setup};
 pub use event::{Now, Running, Watch};
 pub use losses::PAUSES;
 pub use opening::{Opened, open};
-pub use past::{Past, gain, settled};
+pub use past::{Past, settled};
 pub use plan::{Budget, Calibrate, Limits, Plan};
 pub use resume::{Progress, resume};
 pub(crate) use signal::Signals;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Brief, Plan, Progress, RunError, State, resume};
-use crate::journal::{Header, JournalError, Learned, Reader, Step};
+use crate::journal::{Header, JournalError, Reader, Step};
 use crate::space::Space;
 
 /// What a journal says of its run.
@@ -58,9 +58,4 @@ pub fn settled(header: &Header, folder: &Path) -> Result<(Brief, Plan, Space), R
             what: "a header that names no arms, limits or policy this captime knows",
         })
     })
-}
-
-/// The gain of an outcome once prices are known.
-pub fn gain(state: &State, learned: &Learned) -> Option<f64> {
-    state.price().map(|price| learned.observation.gain(price))
 }

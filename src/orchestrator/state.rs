@@ -8,7 +8,7 @@ use super::plan::{Limits, Plan};
 use crate::journal::{By, Calibrated, Learned, PullRecord, Step};
 use crate::policy::{Explanation, Policy, Problem, Recommendation};
 use crate::round::{
-    ArmId, Limit, LimitError, LimitGrid, Observation, Price, Pull, Purpose, Round, Seen, randomness,
+    Limit, LimitError, LimitGrid, Observation, Price, Pull, Purpose, Round, Seen, randomness,
 };
 
 /// The knowledge of a run, changed by `launched` and `learned` only.
@@ -294,11 +294,6 @@ impl State {
     /// Prices, once they are known.
     pub fn price(&self) -> Option<&Price> {
         self.problem().map(|problem| &problem.price)
-    }
-
-    /// Whether there is such an arm.
-    pub fn has(&self, arm: ArmId) -> bool {
-        arm.index() < self.plan.arms
     }
 }
 

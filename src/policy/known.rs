@@ -41,7 +41,7 @@ impl Known {
         (stat.count > 0).then(|| self.estimates.recommendation(arm.index(), limit))
     }
 
-    /// The limit to use an arm with, as if one more run had been lost; none if it was never pulled.
+    /// The limit to use an arm with, as if one more run had earned the penalty; none if it was never pulled.
     pub fn best_of(&self, arm: ArmId) -> Option<usize> {
         let (arm, points) = (arm.index(), self.limits().len());
         let best = self

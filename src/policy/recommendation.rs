@@ -46,7 +46,7 @@ impl OnlyRecommend {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recommend {
-    /// The largest (N nu-hat - lambda(tau)) / (N + 1), as if one more run had been lost: no one-run flukes.
+    /// The largest (N nu-hat - lambda(tau)) / (N + 1), as if one more run had earned the penalty: no one-run flukes.
     Safe,
     /// The largest nu-hat.
     Best,

@@ -25,7 +25,7 @@ pub const NAME: &str = "z-rcucb";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// As if one more run had been lost.
+    /// As if one more run had earned the penalty.
     Safe,
     /// The largest nu-hat.
     Best,

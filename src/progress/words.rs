@@ -36,16 +36,9 @@ impl Words {
         self.amount(limit.get())
     }
 
-    /// An amount of the limited resource, as exact as people read it.
+    /// An amount of the limited resource.
     pub fn amount(&self, value: f64) -> String {
-        match self.resource {
-            Resource::Work if value.abs() < 1000.0 => {
-                let text = format!("{value:.4}");
-                text.trim_end_matches('0').trim_end_matches('.').to_owned()
-            }
-            Resource::Work => format!("{value:.0}"),
-            Resource::Wall | Resource::Cpu => self.resource.amount(value),
-        }
+        self.resource.amount(value)
     }
 
     /// The best pair in one line.

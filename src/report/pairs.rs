@@ -75,7 +75,7 @@ impl<'a> Pairs<'a> {
         self.known?.at(arm, self.known?.best_of(arm)?)
     }
 
-    /// What a pair is ranked by: the gain believed, or the gain estimated as if one more run had been lost.
+    /// What a pair is ranked by: the gain believed, or the gain estimated as if one more run had earned the penalty.
     pub fn worth(&self, pair: &Recommendation) -> f64 {
         if self.is_believed() {
             return pair.gain;

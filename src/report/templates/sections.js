@@ -43,7 +43,7 @@ function answerSection(data) {
         h("td", {class: "n"}, `${number(rival.difference_low, 3)} to ${number(rival.difference_high, 3)}`), h("td", {class: "n sure"}, sure(rival))))))),
       h("p", {class: "note"}, data.is_believed
         ? `Gains, here and below, are those that ${data.policy} believes: they rest on the pulls of an arm and, as long as these are few, on what is usual and on what similar arms did. The best limit of an arm is the one with the highest gain among those that its pulls reached.`
-        : "The best limit of an arm is the one with the highest gain as if one more of its pulls had been lost: so a limit that one lucky pull speaks for does not win."));
+        : "The best limit of an arm is the one with the highest gain as if one more of its pulls had earned the penalty: so a limit that one lucky pull speaks for does not win."));
   } else if (data.arms.pulled <= 1) {
     blocks.push(h("p", {class: "note"}, "There is nothing to compare with: no other arm was pulled."));
   }
