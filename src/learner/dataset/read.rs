@@ -185,11 +185,20 @@ fn rows_of(
 
 /// A cell: its text, or nothing where it is missing.
 fn present(cell: &[u8]) -> Option<&[u8]> {
-    let trimmed = cell.trim_ascii();
-    (!trimmed.is_empty() && trimmed != b"NA" && !trimmed.eq_ignore_ascii_case(b"nan"))
-        .then_some(cell)
+    let text = std::str::from_utf8(cell).map_or(cell.trim_ascii(), |text| text.trim().as_bytes());
+    (!text.is_empty() && text != b"NA" && !is_nan(text)).then_some(cell)
 }
 
+/// Whether a text is not-a-number in any spelling that is read as one: some programs write `-nan`.
+fn is_nan(text: &[u8]) -> bool {
+    let unsigned = match text {
+        [b'+' | b'-', rest @ ..] => rest,
+        _ => text,
+    };
+    unsigned.eq_ignore_ascii_case(b"nan")
+}
+
+/// Blanks around it do not count, the same ones as around a missing cell.
 fn number(cell: &[u8]) -> Option<f64> {
     std::str::from_utf8(cell).ok()?.trim().parse().ok()
 }
