@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use super::quote::unclosed;
 use super::{At, Column, Dataset, DatasetError, LevelOrder, Target, Task};
 use crate::nearest::nearest;
 
@@ -59,6 +60,9 @@ impl Dataset {
     /// Reads a CSV that is in memory. Bytes that are not UTF-8 are replaced, not refused.
     pub fn parse(text: &[u8], options: &ReadOptions) -> Result<Self, DatasetError> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
+            return Err(DatasetError::Utf16);
+        }
         let header = Header::read(text, options)?;
         let is_text = text_columns(text, &header)?;
         let cells = Cells::read(text, &header, &is_text)?;
@@ -84,6 +88,7 @@ impl Header {
         if !records(text).read_byte_record(&mut record).unwrap_or(false) {
             return Err(DatasetError::Empty);
         }
+        check_quotes(text, byte_of(&record))?;
         let line = line_at(text, byte_of(&record));
         for (column, name) in record.iter().enumerate() {
             let name = String::from_utf8_lossy(name).trim().to_owned();
@@ -95,6 +100,16 @@ impl Header {
                 });
             }
             names.push(name);
+        }
+        if let [name] = &names[..]
+            && name != options.predict.trim()
+            && let Some(separator) = other_separator(name)
+        {
+            return Err(DatasetError::Separator {
+                at: At::line(line),
+                name: name.clone(),
+                separator,
+            });
         }
         let find = |name: &str, purpose| {
             first_of.get(name.trim()).copied().ok_or_else(|| {
@@ -129,6 +144,15 @@ impl Header {
     }
 }
 
+/// What stands between the names of a header that has no comma, if it looks like anything.
+fn other_separator(header: &str) -> Option<&'static str> {
+    let separators = [(';', "semicolons"), ('\t', "tabs")];
+    let found = separators
+        .into_iter()
+        .find(|&(sign, _)| header.contains(sign));
+    found.map(|(_, name)| name)
+}
+
 fn records(text: &[u8]) -> csv::Reader<&[u8]> {
     csv::ReaderBuilder::new()
         .has_headers(false)
@@ -155,6 +179,16 @@ fn byte_of(record: &csv::ByteRecord) -> u64 {
     record.position().map_or(0, csv::Position::byte)
 }
 
+/// Refuses a record in which a quote is never closed.
+fn check_quotes(text: &[u8], record: u64) -> Result<(), DatasetError> {
+    match unclosed(text, record) {
+        Some((quote, field)) => Err(DatasetError::UnclosedQuote {
+            at: At::cell(line_at(text, quote), field + 1),
+        }),
+        None => Ok(()),
+    }
+}
+
 /// Hands every row below the header to `each` with its place in the text, once its number of fields is checked.
 fn rows_of(
     text: &[u8],
@@ -164,23 +198,26 @@ fn rows_of(
     let mut reader = records(text);
     let mut record = csv::ByteRecord::new();
     let mut is_header = true;
+    let mut last = 0;
     // Bytes in memory, any number of fields, no UTF-8 asked for: the reader has nothing left to fail on.
     while reader.read_byte_record(&mut record).unwrap_or(false) {
         if std::mem::take(&mut is_header) {
             continue;
         }
+        last = byte_of(&record);
         let (found, expected) = (record.len(), header.names.len());
         if found != expected {
+            check_quotes(text, last)?;
             let column = found.min(expected) as u64 + 1;
             return Err(DatasetError::Ragged {
-                at: At::cell(line_at(text, byte_of(&record)), column),
+                at: At::cell(line_at(text, last), column),
                 found,
                 expected,
             });
         }
-        each(byte_of(&record), &record)?;
+        each(last, &record)?;
     }
-    Ok(())
+    check_quotes(text, last)
 }
 
 /// A cell: its text, or nothing where it is missing.
@@ -333,6 +370,10 @@ impl Cells {
             y: Vec::new(),
             classes: Vec::new(),
         });
+        if columns.is_empty() {
+            let dropped = header.dropped.iter().filter(|&&dropped| dropped).count();
+            return Err(DatasetError::NoPredictors { dropped });
+        }
         let at = header.at(header.target);
         Dataset::checked(columns, target, options.order, Some(at))
     }

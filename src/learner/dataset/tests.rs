@@ -175,7 +175,7 @@ fn bad_files_are_refused_with_place_and_way_out() {
         ),
         (
             "x,y\n1,2\n3\n",
-            "line 3, column 2: 1 fields, but the header has 2 | give every row all fields; leave a missing one empty or write `NA`",
+            "line 3, column 2: 1 field, but the header has 2 | give every row all fields; leave a missing one empty or write `NA`",
         ),
         (
             "x,y\n1,2\n3,4,5\n",
@@ -215,7 +215,7 @@ fn bad_files_are_refused_with_place_and_way_out() {
         ),
         (
             "y\n1\n2\n",
-            "there is no predictor: the only column is the target | drop fewer columns",
+            "there is no column to predict from: the only one is the target | give the file a second column; fields are separated by commas",
         ),
     ];
     for (text, expected) in cases {
@@ -231,6 +231,10 @@ fn bad_files_are_refused_with_place_and_way_out() {
         ..y
     };
     assert!(message("x,y\n1,2\n", &drop).starts_with("line 1: there is no column `z` to drop"));
+    assert_eq!(
+        message("z,y\n1,2\n2,3\n", &drop),
+        "there is no column to predict from: the only one is the target | drop fewer columns"
+    );
     let ids = (0..1200).map(|row| format!("{row},id{row}\n"));
     let ids = ids.collect::<Vec<_>>().concat();
     let error = parse(&format!("x,y\n{ids}"), "y").unwrap_err();
@@ -247,9 +251,44 @@ fn bad_files_are_refused_with_place_and_way_out() {
 }
 
 #[test]
+fn separators_quotes_and_encodings_that_are_not_ours_are_named() {
+    let y = ReadOptions::predict("y");
+    let cases = [
+        (
+            "x;y\n1;2\n",
+            "line 1: the header is a single field, `x;y` | separate the fields by commas instead of semicolons",
+        ),
+        (
+            "x\ty\n1\t2\n",
+            "line 1: the header is a single field, `x\ty` | separate the fields by commas instead of tabs",
+        ),
+        (
+            "x,y\n1,2\n\"3,4\n5,6\n",
+            "line 3, column 1: a quote is opened here and never closed | close it, or write `\"\"` inside quotes for a quote that belongs to the text",
+        ),
+        (
+            "x,y\r\n\r\n1,\"2\r\n3,4\r\n",
+            "line 3, column 2: a quote is opened here and never closed | close it, or write `\"\"` inside quotes for a quote that belongs to the text",
+        ),
+        (
+            "x,\"y\n1,2\n",
+            "line 1, column 2: a quote is opened here and never closed | close it, or write `\"\"` inside quotes for a quote that belongs to the text",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(message(text, &y), expected);
+    }
+    for wide in [&b"\xff\xfex\0,\0y\0"[..], b"\xfe\xff\0x\0,\0y"] {
+        let error = Dataset::parse(wide, &y).unwrap_err();
+        assert_eq!(error.to_string(), "the text is UTF-16, not UTF-8");
+        assert_eq!(error.hint().unwrap(), "save the file as UTF-8");
+    }
+}
+
+#[test]
 fn lines_are_counted_through_quoted_line_breaks() {
     let error = |text: &str| parse(text, "y").unwrap_err().to_string();
-    let expected = "line 6, column 2: 1 fields, but the header has 2";
+    let expected = "line 6, column 2: 1 field, but the header has 2";
     assert_eq!(error("x,y\n\"a\nb\",1\nc,2\n\nd\n"), expected);
     assert_eq!(error("x,y\r\n\"a\r\nb\",1\r\nc,2\r\n\r\nd\r\n"), expected);
 }
