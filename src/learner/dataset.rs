@@ -6,6 +6,7 @@
 
 mod column;
 mod error;
+mod header;
 mod levels;
 mod quote;
 mod read;

@@ -166,6 +166,26 @@ pub enum DatasetError {
         /// What it is instead: `a column of numbers` or `the target`.
         what: &'static str,
     },
+    /// A column that is asked for and left out.
+    #[error("{at}: column `{name}` is to be dropped and to {purpose}")]
+    Dropped {
+        /// Where its header is.
+        at: At,
+        /// The column.
+        name: String,
+        /// What it is wanted for: `predict` or `have its levels in order`.
+        purpose: &'static str,
+    },
+    /// An order in which a level has two places.
+    #[error("{at}: the order given for `{column}` names level `{level}` twice")]
+    RepeatedLevel {
+        /// Where the header of the column is.
+        at: At,
+        /// The factor.
+        column: String,
+        /// The level.
+        level: String,
+    },
     /// Nothing to learn from.
     #[error("{}too few rows below the header: {rows}, and a forest needs at least 2", before(at.as_ref()))]
     TooFewRows {
@@ -258,6 +278,8 @@ impl DatasetError {
             Self::NotAFactor { column, .. } => format!(
                 "remove `{column}` from the orders: numbers are ordered by value, and the target has no order"
             ),
+            Self::Dropped { name, .. } => format!("remove `{name}` from the columns to drop"),
+            Self::RepeatedLevel { .. } => "name every level once".into(),
             Self::NoPredictors { dropped: 0 } => {
                 "give the file a second column; fields are separated by commas".into()
             }

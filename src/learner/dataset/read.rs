@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use super::header::Header;
 use super::quote::unclosed;
 use super::{At, Column, Dataset, DatasetError, LevelOrder, Target, Task};
 use crate::nearest::nearest;
@@ -70,90 +71,7 @@ impl Dataset {
     }
 }
 
-/// The first line, and which columns are used for what.
-struct Header {
-    names: Vec<String>,
-    /// The line it stands on, which is not the first where blank ones come before.
-    line: u64,
-    target: usize,
-    /// Whether a column is neither predictor nor target.
-    dropped: Vec<bool>,
-}
-
-impl Header {
-    fn read(text: &[u8], options: &ReadOptions) -> Result<Self, DatasetError> {
-        let mut names: Vec<String> = Vec::new();
-        let mut first_of: HashMap<String, usize> = HashMap::new();
-        let mut record = csv::ByteRecord::new();
-        if !records(text).read_byte_record(&mut record).unwrap_or(false) {
-            return Err(DatasetError::Empty);
-        }
-        check_quotes(text, byte_of(&record))?;
-        let line = line_at(text, byte_of(&record));
-        for (column, name) in record.iter().enumerate() {
-            let name = String::from_utf8_lossy(name).trim().to_owned();
-            if let Some(first) = first_of.insert(name.clone(), column) {
-                return Err(DatasetError::DuplicateHeader {
-                    at: At::cell(line, column as u64 + 1),
-                    name,
-                    first: first as u64 + 1,
-                });
-            }
-            names.push(name);
-        }
-        if let [name] = &names[..]
-            && name != options.predict.trim()
-            && let Some(separator) = other_separator(name)
-        {
-            return Err(DatasetError::Separator {
-                at: At::line(line),
-                name: name.clone(),
-                separator,
-            });
-        }
-        let find = |name: &str, purpose| {
-            first_of.get(name.trim()).copied().ok_or_else(|| {
-                let known = names.iter().map(String::as_str);
-                DatasetError::NoSuchColumn {
-                    at: At::line(line),
-                    name: name.to_owned(),
-                    purpose,
-                    nearest: nearest(name, known).map(str::to_owned),
-                }
-            })
-        };
-        let target = find(&options.predict, "predict")?;
-        let mut dropped = vec![false; names.len()];
-        for name in &options.drop {
-            dropped[find(name, "drop")?] = true;
-        }
-        dropped[target] = false;
-        for name in options.levels.keys() {
-            find(name, "order the levels of")?;
-        }
-        Ok(Self {
-            names,
-            line,
-            target,
-            dropped,
-        })
-    }
-
-    fn at(&self, column: usize) -> At {
-        At::cell(self.line, column as u64 + 1)
-    }
-}
-
-/// What stands between the names of a header that has no comma, if it looks like anything.
-fn other_separator(header: &str) -> Option<&'static str> {
-    let separators = [(';', "semicolons"), ('\t', "tabs")];
-    let found = separators
-        .into_iter()
-        .find(|&(sign, _)| header.contains(sign));
-    found.map(|(_, name)| name)
-}
-
-fn records(text: &[u8]) -> csv::Reader<&[u8]> {
+pub(super) fn records(text: &[u8]) -> csv::Reader<&[u8]> {
     csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -164,7 +82,7 @@ fn records(text: &[u8]) -> csv::Reader<&[u8]> {
 ///
 /// The reader's own count is off by the blank lines it skips, and by the second half of CRLF; this is only asked for when
 /// something is wrong.
-fn line_at(text: &[u8], byte: u64) -> u64 {
+pub(super) fn line_at(text: &[u8], byte: u64) -> u64 {
     let start = usize::try_from(byte).unwrap_or(usize::MAX).min(text.len());
     let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
     let skipped = text[start..].iter().take_while(|byte| is_end(byte)).count();
@@ -175,12 +93,12 @@ fn line_at(text: &[u8], byte: u64) -> u64 {
     ends.count() as u64 + 1
 }
 
-fn byte_of(record: &csv::ByteRecord) -> u64 {
+pub(super) fn byte_of(record: &csv::ByteRecord) -> u64 {
     record.position().map_or(0, csv::Position::byte)
 }
 
 /// Refuses a record in which a quote is never closed.
-fn check_quotes(text: &[u8], record: u64) -> Result<(), DatasetError> {
+pub(super) fn check_quotes(text: &[u8], record: u64) -> Result<(), DatasetError> {
     match unclosed(text, record) {
         Some((quote, field)) => Err(DatasetError::UnclosedQuote {
             at: At::cell(line_at(text, quote), field + 1),
