@@ -1,8 +1,8 @@
 //! `captime forest`: one split, one fit, one evaluation.
 
 mod isolated;
+mod options;
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -82,9 +82,9 @@ pub struct ForestArgs {
     /// End each fit after this much: a duration such as 250ms, or a number with --resource work
     #[arg(long, value_name = "LIMIT")]
     limit: Option<String>,
-    /// What the limit is on
-    #[arg(long, value_enum, default_value_t = Resource::Wall)]
-    resource: Resource,
+    /// What the limit is on [default: wall]
+    #[arg(long, value_enum)]
+    resource: Option<Resource>,
     /// What the error is set against for the reward
     #[arg(long, value_enum, default_value_t)]
     normalise: Normalise,
@@ -134,8 +134,8 @@ enum Isolation {
 /// Runs the command.
 pub fn run(args: ForestArgs) -> Result<Exit, Failure> {
     let started = Instant::now();
+    let allowance = options::allowance(args.limit.as_deref(), args.resource)?;
     let data = read(&args)?;
-    let allowance = allowance(&args)?;
     let engine = args.engine.engine();
     let is_timed = allowance.is_some_and(|allowance| allowance.resource != Resource::Work);
     if allowance.is_some() && !is_timed && !engine.is_stoppable() {
@@ -224,26 +224,22 @@ fn one_split(
 }
 
 fn read(args: &ForestArgs) -> Result<Dataset, Failure> {
-    let mut levels = BTreeMap::new();
-    for order in &args.levels {
-        let (column, names) = order.split_once('=').ok_or_else(|| {
-            Failure::usage(format!("--levels `{order}` names no column"))
-                .hint(Some("write it like Quality=Poor,Fair,Good"))
-        })?;
-        levels.insert(column.to_owned(), listed::read(names));
-    }
+    let bad = |error| bad_data(&args.data, &error);
+    let text = std::fs::read(&args.data).map_err(|source| {
+        bad(DatasetError::Unreadable {
+            path: args.data.clone(),
+            source,
+        })
+    })?;
+    let drop = args.drop.iter().flat_map(|word| listed::read(word));
     let options = ReadOptions {
         predict: args.predict.clone(),
-        drop: args
-            .drop
-            .iter()
-            .flat_map(|word| listed::read(word))
-            .collect(),
-        levels,
+        drop: drop.collect(),
+        levels: options::levels(&args.levels, &Dataset::column_names(&text))?,
         order: args.level_order,
         task: args.task,
     };
-    Dataset::read(&args.data, &options).map_err(|error| bad_data(&args.data, &error))
+    Dataset::parse(&text, &options).map_err(bad)
 }
 
 /// What is wrong with a file of data, which is named.
@@ -253,27 +249,6 @@ pub(super) fn bad_data(path: &Path, error: &DatasetError) -> Failure {
         _ => format!("{}: {error}", path.display()),
     };
     Failure::usage(message).hint(error.hint())
-}
-
-fn allowance(args: &ForestArgs) -> Result<Option<Allowance>, Failure> {
-    let Some(limit) = &args.limit else {
-        return Ok(None);
-    };
-    let amount = match args.resource {
-        Resource::Work => limit.parse::<f64>().map_err(|_| {
-            Failure::usage(format!("--limit `{limit}` is not a number"))
-                .hint(Some("work is a plain count: write it like 1e6"))
-        })?,
-        Resource::Wall | Resource::Cpu => quantity::parse_seconds(limit)
-            .map_err(|error| Failure::usage(format!("--limit {error}")).hint(Some(error.hint())))?,
-    };
-    if !(amount > 0.0 && amount.is_finite()) {
-        return Err(Failure::usage(format!("--limit `{limit}` is not above 0")));
-    }
-    Ok(Some(Allowance {
-        resource: args.resource,
-        amount,
-    }))
 }
 
 fn params(args: &ForestArgs, seed: u64) -> Params {
@@ -291,29 +266,11 @@ fn params(args: &ForestArgs, seed: u64) -> Params {
 }
 
 fn split(args: &ForestArgs, data: &Dataset, seed: u64) -> Result<Split, Failure> {
-    let split = match &args.test_rows {
-        Some(path) => Split::by_test_rows(data.rows(), &read_test_rows(path)?),
-        None => Split::random(data.rows(), args.train, seed),
-    };
-    split.map_err(|error| Failure::usage(&error).hint(error.hint()))
-}
-
-fn read_test_rows(path: &Path) -> Result<Vec<u64>, Failure> {
-    let at = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("cannot read `{at}`: {error}")))?;
-    let lines = text.lines().enumerate();
-    lines
-        .filter(|(_, line)| !line.trim().is_empty())
-        .map(|(number, line)| {
-            line.trim().parse().map_err(|_| {
-                let line_number = number + 1;
-                Failure::usage(format!(
-                    "{at}: line {line_number}: `{line}` is no row number"
-                ))
-            })
-        })
-        .collect()
+    match &args.test_rows {
+        Some(path) => options::split_by_file(path, data.rows()),
+        None => Split::random(data.rows(), args.train, seed)
+            .map_err(|error| Failure::usage(&error).hint(error.hint())),
+    }
 }
 
 fn engine_failure(error: EngineError) -> Failure {

@@ -182,14 +182,25 @@ fn given_test_rows_are_used_and_checked() {
             .output()
             .expect("it runs")
     };
-    let good = run(&write("good", &rows));
-    assert_eq!(good.status.code(), Some(0), "{good:?}");
+    for mark in ["", "\u{feff}"] {
+        let good = run(&write("good", &format!("{mark}{rows}")));
+        assert_eq!(good.status.code(), Some(0), "{good:?}");
+    }
     for (text, said) in [
-        ("1\n2931\n", "test row 2931 is not in the table"),
-        ("0\n", "test row 0 is not in the table"),
-        ("7\n7\n", "test row 7 stands twice"),
-        ("1\nx\n", "line 2: `x` is no row number"),
-        ("", "leaves one side empty"),
+        (
+            "1\n2931\n",
+            "bad: line 2: test row 2931 is not in the table",
+        ),
+        ("0\n", "bad: line 1: test row 0 is not in the table"),
+        (
+            "\u{feff}7\n\n8\n7\n",
+            "bad: line 4: test row 7 stands twice",
+        ),
+        ("1\nx\n", "bad: line 2: `x` is no row number"),
+        (
+            "",
+            "bad: a split of 2930 rows with 2930 for training leaves one side empty",
+        ),
     ] {
         let bad = run(&write("bad", text));
         assert_eq!(bad.status.code(), Some(2));
@@ -244,6 +255,38 @@ fn mistakes_are_explained() {
         &[HOUSES, "--predict", "Sale_Price", "--sample-fraction", "2"],
         &[HOUSES, "--predict", "Sale_Price", "--levels", "Quality"],
         &["datasets/no_such.csv", "--predict", "Sale_Price"],
+        &[HOUSES, "--predict", "Sale_Price", "--limit", "nan"],
+        &[HOUSES, "--predict", "Sale_Price", "--limit", "1e400"],
+        &[HOUSES, "--predict", "Sale_Price", "--limit", "1e307d"],
+        &[
+            HOUSES,
+            "--predict",
+            "Sale_Price",
+            "--resource",
+            "work",
+            "--limit",
+            "nan",
+        ],
+        &[
+            HOUSES,
+            "--predict",
+            "Sale_Price",
+            "--resource",
+            "work",
+            "--limit",
+            "1e400",
+        ],
+        &[HOUSES, "--predict", "Sale_Price", "--resource", "cpu"],
+        &[HOUSES, "--predict", "Sale_Price", "--drop", "Sale_Price"],
+        &[
+            HOUSES,
+            "--predict",
+            "Sale_Price",
+            "--levels",
+            "Street=a,b",
+            "--levels",
+            "Street=b,a",
+        ],
     ] {
         let _ = writeln!(
             said,
@@ -323,6 +366,40 @@ fn a_process_of_its_own_gives_the_same_result() {
         said.starts_with("captime: engine `linfa` cannot do regression"),
         "{said}"
     );
+}
+
+#[test]
+fn a_column_whose_name_holds_an_equals_sign_has_an_order_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("equal.csv");
+    let rows = (0..40).map(|row| {
+        let level = ["low", "mid", "high"][row % 3];
+        format!("{level},{row},{}\n", row % 3 * 10 + row % 2)
+    });
+    let text = format!("q=a,q,y\n{}", rows.collect::<String>());
+    std::fs::write(&path, text).expect("written");
+    let data = path.to_str().expect("a plain path");
+    let args = [
+        data,
+        "--predict",
+        "y",
+        "--task",
+        "regression",
+        "--trees",
+        "5",
+    ];
+    for isolation in ["thread", "process"] {
+        let run = |order| {
+            let more = ["--isolation", isolation, "--levels", order];
+            [&args[..], &more].concat()
+        };
+        assert_eq!(report(&run("q=a=low,mid,high"))["predictors"], 2);
+        let said = refusal(&run("q=a=low,mid"));
+        assert!(
+            said.contains("level `high` of `q=a` is not in the order"),
+            "{said}"
+        );
+    }
 }
 
 /// Peak memory of the process, as the kernel counts it.

@@ -3,8 +3,25 @@
 use std::collections::{HashMap, HashSet};
 
 use super::read::{byte_of, check_quotes, line_at, records};
-use super::{At, DatasetError, ReadOptions};
+use super::{At, Dataset, DatasetError, ReadOptions};
 use crate::nearest::nearest;
+
+impl Dataset {
+    /// The names in the header of a CSV that is in memory, whatever else may be wrong with it.
+    ///
+    /// For who has to tell a name from what follows it, as in `COLUMN=LOW,HIGH`, before there are options to read with.
+    pub fn column_names(text: &[u8]) -> Vec<String> {
+        let mut record = csv::ByteRecord::new();
+        // Nothing is read from an empty text, and nothing else can go wrong.
+        let _ = records(text).read_byte_record(&mut record);
+        names(&record).collect()
+    }
+}
+
+fn names(record: &csv::ByteRecord) -> impl Iterator<Item = String> {
+    let names = record.iter();
+    names.map(|name| String::from_utf8_lossy(name).trim().to_owned())
+}
 
 /// The first line, and which columns are used for what.
 pub(super) struct Header {
@@ -26,8 +43,7 @@ impl Header {
         }
         check_quotes(text, byte_of(&record))?;
         let line = line_at(text, byte_of(&record));
-        for (column, name) in record.iter().enumerate() {
-            let name = String::from_utf8_lossy(name).trim().to_owned();
+        for (column, name) in self::names(&record).enumerate() {
             if let Some(first) = first_of.insert(name.clone(), column) {
                 return Err(DatasetError::DuplicateHeader {
                     at: At::cell(line, column as u64 + 1),
