@@ -2,6 +2,7 @@
 
 mod isolated;
 mod options;
+mod text;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,6 @@ use crate::learner::{
     ReadOptions, Resource, Simd, Split, Stop, Task,
 };
 use crate::listed;
-use crate::quantity;
 use clap::{Args, ValueEnum};
 
 /// Fit a random forest on part of a CSV file and test it on the rest.
@@ -109,7 +109,7 @@ Examples:
   captime forest houses.csv --predict Price --limit 250ms --resource cpu --format json
   captime forest iris.csv --predict Species --engine linfa --limit 2s
 
-A fit that hits its limit is told as `stopped`, without error or reward, and is no failure. In a process of its own the limit is on \
+A fit that hits its limit is told as `stopped`, without error or reward, and is no failure; of several splits, one is enough. In a process of its own the limit is on \
 the whole process, reading the file included.
 
 Exit codes: 0 done or stopped; 1 failure of ours; 2 bad usage or data.";
@@ -169,7 +169,7 @@ pub fn run(args: ForestArgs) -> Result<Exit, Failure> {
         let text = serde_json::to_string(&report).map_err(Failure::ours)?;
         writeln!(to, "{text}")?;
     } else {
-        print(&report, &mut to)?;
+        text::print(&report, &mut to)?;
     }
     Ok(Exit::Done)
 }
@@ -282,44 +282,4 @@ fn process_cpu_seconds() -> f64 {
         .now()
         .expect("every process has this clock");
     now.tv_sec() as f64 + now.tv_nsec() as f64 / 1e9
-}
-
-fn print(report: &ForestReport, to: &mut dyn Write) -> std::io::Result<()> {
-    let (rows, predictors) = (report.rows, report.predictors);
-    let task = report.task.name();
-    writeln!(to, "{task} of {rows} rows by {predictors} predictors")?;
-    if report.stopped {
-        writeln!(to, "stopped at the limit")?;
-    }
-    if let Some(rmse) = report.rmse {
-        writeln!(to, "rmse      {rmse:.6}")?;
-    }
-    if let Some(accuracy) = report.accuracy {
-        writeln!(to, "accuracy  {accuracy:.6}")?;
-    }
-    if let Some(reward) = report.reward {
-        writeln!(to, "reward    {reward:.6}")?;
-    }
-    if let Some(error) = report.out_of_bag_error {
-        writeln!(to, "oob error {error:.6}")?;
-    }
-    if let Some(leaves) = report.leaves {
-        writeln!(to, "leaves    {leaves:.1} per tree")?;
-    }
-    let wall = quantity::seconds(report.fit_seconds);
-    let cpu = quantity::seconds(report.fit_cpu_seconds);
-    writeln!(
-        to,
-        "fit       {wall} ({cpu} of CPU time, {:.0} units of work)",
-        report.work
-    )?;
-    if let Some(importance) = &report.importance {
-        let mut sorted: Vec<_> = importance.iter().collect();
-        sorted.sort_by(|a, b| b.1.total_cmp(a.1));
-        writeln!(to, "\nimportance")?;
-        for (name, value) in sorted {
-            writeln!(to, "{value:>16.6}  {name}")?;
-        }
-    }
-    Ok(())
 }

@@ -235,6 +235,36 @@ fn several_splits_give_means_and_importance_names_the_columns() {
 }
 
 #[test]
+fn splits_that_were_stopped_leave_no_mean_of_the_others() {
+    let one = |seed: &str| {
+        let args = [HOUSES, "--predict", "Sale_Price", "--seed", seed];
+        report(&[&args[..], &SMALL].concat())["work"]
+            .as_f64()
+            .expect("work")
+    };
+    let mut work = ["1", "2", "3"].map(one);
+    work.sort_by(f64::total_cmp);
+    let limit = work[1].to_string();
+    let args = [HOUSES, "--predict", "Sale_Price", "--splits", "3"];
+    let limit = ["--resource", "work", "--limit", &limit];
+    let args = [&args[..], &SMALL, &limit].concat();
+    let seen = report(&args);
+    assert_eq!(
+        (&seen["stopped"], &seen["stopped_splits"]),
+        (&Value::from(true), &Value::from(1))
+    );
+    for name in ["rmse", "reward", "leaves"] {
+        assert_eq!(seen[name], Value::Null, "{name}");
+    }
+    let assert = forest(&args).assert().code(0);
+    let text = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+    assert!(
+        text.contains("1 of 3 splits was stopped at the limit\nfit "),
+        "{text}"
+    );
+}
+
+#[test]
 fn mistakes_are_explained() {
     let mut said = String::new();
     for args in [
