@@ -32,7 +32,7 @@ pub struct ForestReport {
     pub reward: Option<f64>,
     /// Per tree, where the engine tells.
     pub leaves: Option<f64>,
-    /// Mean squared error or share of wrong classes out of the bag, if asked for.
+    /// Mean squared error (numbers) or share of wrong classes out of the bag, if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out_of_bag_error: Option<f64>,
     /// Of the whole command, per split: reading, fitting, predicting.
@@ -45,8 +45,9 @@ pub struct ForestReport {
     pub fit_cpu_seconds: f64,
     /// Of predicting the test rows.
     pub predict_seconds: Option<f64>,
-    /// Rows times predictors looked at; 0 for engines that do not count it.
-    pub work: f64,
+    /// Rows times predictors looked at, rounded where it is a mean; none where nobody counted: for other engines than our
+    /// own, and for a process that was ended.
+    pub work: Option<u64>,
     /// Whether a limit ended a fit.
     pub stopped: bool,
     /// In how many of the splits, if there are several.
@@ -76,7 +77,7 @@ impl ForestReport {
             fit_seconds: wall,
             fit_cpu_seconds: cpu,
             predict_seconds: None,
-            work: 0.0,
+            work: None,
             stopped: true,
             stopped_splits: None,
             importance: None,
@@ -97,7 +98,7 @@ impl ForestReport {
         };
         let (wall, cpu) = (consumed.wall.as_secs_f64(), consumed.cpu.as_secs_f64());
         let mut report = Self::stopped(data, engine, wall, cpu);
-        report.work = consumed.work as f64;
+        report.work = engine.engine().is_stoppable().then_some(consumed.work);
         let EngineOutcome::Done(fitted) = outcome else {
             return report;
         };
@@ -152,7 +153,8 @@ impl ForestReport {
             fit_seconds: always(&|report| report.fit_seconds),
             fit_cpu_seconds: always(&|report| report.fit_cpu_seconds),
             predict_seconds: mean(&|report| report.predict_seconds),
-            work: always(&|report| report.work),
+            work: mean(&|report| report.work.map(|work| work as f64))
+                .map(|work| work.round() as u64),
             stopped: stopped > 0,
             stopped_splits: (reports.len() > 1).then_some(stopped as u32),
             importance,
