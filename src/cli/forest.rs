@@ -22,7 +22,7 @@ use clap::{Args, ValueEnum};
 ///
 /// One random split, one fit, one evaluation: the learner that `captime run` tunes, as a command of its own. Text columns are
 /// factors; `NA` and empty cells are missing. The same seed gives the same split and the same forest, on any machine and for
-/// any number of threads.
+/// any number of threads; with the engine `linfa` the same split, but ties in its trees fall differently in every run.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct ForestArgs {
