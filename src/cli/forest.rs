@@ -88,7 +88,7 @@ pub struct ForestArgs {
     /// What the error is set against for the reward
     #[arg(long, value_enum, default_value_t)]
     normalise: Normalise,
-    /// Also tell the error on rows out of the bag
+    /// Also tell the error on rows out of the bag, worked out after the fit and outside of its limit
     #[arg(long)]
     oob: bool,
     /// Also tell how much each predictor matters
