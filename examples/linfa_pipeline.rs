@@ -52,3 +52,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_wave_is_learned() {
+        super::main().unwrap();
+    }
+}

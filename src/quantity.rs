@@ -49,7 +49,8 @@ impl QuantityError {
 /// Zero and negative values are the caller's to refuse, since what they mean differs.
 pub fn parse_seconds(text: &str) -> Result<f64, QuantityError> {
     let trimmed = text.trim();
-    if trimmed.parse::<f64>().is_ok() {
+    // `nan` is no better with a unit, nor is a number too large to be told from infinity.
+    if trimmed.parse::<f64>().is_ok_and(f64::is_finite) {
         return Err(QuantityError::NoUnit {
             text: text.into(),
             example: format!("{trimmed}s"),
@@ -197,8 +198,11 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in ["", "s", "abc", "1x", "NaNs", "infs", "1e999s", "1y"] {
-            assert!(parse_seconds(text).is_err(), "{text}");
+        for text in [
+            "", "s", "abc", "1x", "NaNs", "infs", "1e999s", "1y", "nan", "1e400",
+        ] {
+            let error = parse_seconds(text).unwrap_err();
+            assert_eq!(error.hint(), "write it like `2.5s` or `1h 30m`", "{text}");
         }
         for text in ["", "MiB", "-1MiB", "lots"] {
             assert!(parse_bytes(text).is_err(), "{text}");

@@ -1,8 +1,9 @@
 //! `captime forest`: one split, one fit, one evaluation.
 
 mod isolated;
+mod options;
+mod text;
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -15,14 +16,13 @@ use crate::learner::{
     ReadOptions, Resource, Simd, Split, Stop, Task,
 };
 use crate::listed;
-use crate::quantity;
 use clap::{Args, ValueEnum};
 
 /// Fit a random forest on part of a CSV file and test it on the rest.
 ///
 /// One random split, one fit, one evaluation: the learner that `captime run` tunes, as a command of its own. Text columns are
 /// factors; `NA` and empty cells are missing. The same seed gives the same split and the same forest, on any machine and for
-/// any number of threads.
+/// any number of threads; with the engine `linfa` the same split, but ties in its trees fall differently in every run.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct ForestArgs {
@@ -82,13 +82,13 @@ pub struct ForestArgs {
     /// End each fit after this much: a duration such as 250ms, or a number with --resource work
     #[arg(long, value_name = "LIMIT")]
     limit: Option<String>,
-    /// What the limit is on
-    #[arg(long, value_enum, default_value_t = Resource::Wall)]
-    resource: Resource,
+    /// What the limit is on [default: wall]
+    #[arg(long, value_enum)]
+    resource: Option<Resource>,
     /// What the error is set against for the reward
     #[arg(long, value_enum, default_value_t)]
     normalise: Normalise,
-    /// Also tell the error on rows out of the bag
+    /// Also tell the error on rows out of the bag, worked out after the fit and outside of its limit
     #[arg(long)]
     oob: bool,
     /// Also tell how much each predictor matters
@@ -109,7 +109,7 @@ Examples:
   captime forest houses.csv --predict Price --limit 250ms --resource cpu --format json
   captime forest iris.csv --predict Species --engine linfa --limit 2s
 
-A fit that hits its limit is told as `stopped`, without error or reward, and is no failure. In a process of its own the limit is on \
+A fit that hits its limit is told as `stopped`, without error or reward, and is no failure; of several splits, one is enough. In a process of its own the limit is on \
 the whole process, reading the file included.
 
 Exit codes: 0 done or stopped; 1 failure of ours; 2 bad usage or data.";
@@ -133,9 +133,11 @@ enum Isolation {
 
 /// Runs the command.
 pub fn run(args: ForestArgs) -> Result<Exit, Failure> {
+    // Started together, the clock first, so that one thread never seems to use more CPU time than there was.
     let started = Instant::now();
+    let cpu_before = process_cpu_seconds();
+    let allowance = options::allowance(args.limit.as_deref(), args.resource)?;
     let data = read(&args)?;
-    let allowance = allowance(&args)?;
     let engine = args.engine.engine();
     let is_timed = allowance.is_some_and(|allowance| allowance.resource != Resource::Work);
     if allowance.is_some() && !is_timed && !engine.is_stoppable() {
@@ -160,8 +162,9 @@ pub fn run(args: ForestArgs) -> Result<Exit, Failure> {
             .map(|number| one_split(&args, &data, number, allowance))
             .collect::<Result<Vec<_>, _>>()?;
         let mut report = mean(&reports)?;
+        let cpu = process_cpu_seconds() - cpu_before;
+        report.cpu_seconds = cpu / f64::from(report.splits);
         report.wall_seconds = started.elapsed().as_secs_f64() / f64::from(report.splits);
-        report.cpu_seconds = process_cpu_seconds() / f64::from(report.splits);
         report
     };
     let mut to = std::io::stdout().lock();
@@ -169,7 +172,7 @@ pub fn run(args: ForestArgs) -> Result<Exit, Failure> {
         let text = serde_json::to_string(&report).map_err(Failure::ours)?;
         writeln!(to, "{text}")?;
     } else {
-        print(&report, &mut to)?;
+        text::print(&report, &mut to)?;
     }
     Ok(Exit::Done)
 }
@@ -224,26 +227,22 @@ fn one_split(
 }
 
 fn read(args: &ForestArgs) -> Result<Dataset, Failure> {
-    let mut levels = BTreeMap::new();
-    for order in &args.levels {
-        let (column, names) = order.split_once('=').ok_or_else(|| {
-            Failure::usage(format!("--levels `{order}` names no column"))
-                .hint(Some("write it like Quality=Poor,Fair,Good"))
-        })?;
-        levels.insert(column.to_owned(), listed::read(names));
-    }
+    let bad = |error| bad_data(&args.data, &error);
+    let text = std::fs::read(&args.data).map_err(|source| {
+        bad(DatasetError::Unreadable {
+            path: args.data.clone(),
+            source,
+        })
+    })?;
+    let drop = args.drop.iter().flat_map(|word| listed::read(word));
     let options = ReadOptions {
         predict: args.predict.clone(),
-        drop: args
-            .drop
-            .iter()
-            .flat_map(|word| listed::read(word))
-            .collect(),
-        levels,
+        drop: drop.collect(),
+        levels: options::levels(&args.levels, &Dataset::column_names(&text))?,
         order: args.level_order,
         task: args.task,
     };
-    Dataset::read(&args.data, &options).map_err(|error| bad_data(&args.data, &error))
+    Dataset::parse(&text, &options).map_err(bad)
 }
 
 /// What is wrong with a file of data, which is named.
@@ -253,27 +252,6 @@ pub(super) fn bad_data(path: &Path, error: &DatasetError) -> Failure {
         _ => format!("{}: {error}", path.display()),
     };
     Failure::usage(message).hint(error.hint())
-}
-
-fn allowance(args: &ForestArgs) -> Result<Option<Allowance>, Failure> {
-    let Some(limit) = &args.limit else {
-        return Ok(None);
-    };
-    let amount = match args.resource {
-        Resource::Work => limit.parse::<f64>().map_err(|_| {
-            Failure::usage(format!("--limit `{limit}` is not a number"))
-                .hint(Some("work is a plain count: write it like 1e6"))
-        })?,
-        Resource::Wall | Resource::Cpu => quantity::parse_seconds(limit)
-            .map_err(|error| Failure::usage(format!("--limit {error}")).hint(Some(error.hint())))?,
-    };
-    if !(amount > 0.0 && amount.is_finite()) {
-        return Err(Failure::usage(format!("--limit `{limit}` is not above 0")));
-    }
-    Ok(Some(Allowance {
-        resource: args.resource,
-        amount,
-    }))
 }
 
 fn params(args: &ForestArgs, seed: u64) -> Params {
@@ -291,29 +269,11 @@ fn params(args: &ForestArgs, seed: u64) -> Params {
 }
 
 fn split(args: &ForestArgs, data: &Dataset, seed: u64) -> Result<Split, Failure> {
-    let split = match &args.test_rows {
-        Some(path) => Split::by_test_rows(data.rows(), &read_test_rows(path)?),
-        None => Split::random(data.rows(), args.train, seed),
-    };
-    split.map_err(|error| Failure::usage(&error).hint(error.hint()))
-}
-
-fn read_test_rows(path: &Path) -> Result<Vec<u64>, Failure> {
-    let at = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("cannot read `{at}`: {error}")))?;
-    let lines = text.lines().enumerate();
-    lines
-        .filter(|(_, line)| !line.trim().is_empty())
-        .map(|(number, line)| {
-            line.trim().parse().map_err(|_| {
-                let line_number = number + 1;
-                Failure::usage(format!(
-                    "{at}: line {line_number}: `{line}` is no row number"
-                ))
-            })
-        })
-        .collect()
+    match &args.test_rows {
+        Some(path) => options::split_by_file(path, data.rows()),
+        None => Split::random(data.rows(), args.train, seed)
+            .map_err(|error| Failure::usage(&error).hint(error.hint())),
+    }
 }
 
 fn engine_failure(error: EngineError) -> Failure {
@@ -325,44 +285,4 @@ fn process_cpu_seconds() -> f64 {
         .now()
         .expect("every process has this clock");
     now.tv_sec() as f64 + now.tv_nsec() as f64 / 1e9
-}
-
-fn print(report: &ForestReport, to: &mut dyn Write) -> std::io::Result<()> {
-    let (rows, predictors) = (report.rows, report.predictors);
-    let task = report.task.name();
-    writeln!(to, "{task} of {rows} rows by {predictors} predictors")?;
-    if report.stopped {
-        writeln!(to, "stopped at the limit")?;
-    }
-    if let Some(rmse) = report.rmse {
-        writeln!(to, "rmse      {rmse:.6}")?;
-    }
-    if let Some(accuracy) = report.accuracy {
-        writeln!(to, "accuracy  {accuracy:.6}")?;
-    }
-    if let Some(reward) = report.reward {
-        writeln!(to, "reward    {reward:.6}")?;
-    }
-    if let Some(error) = report.out_of_bag_error {
-        writeln!(to, "oob error {error:.6}")?;
-    }
-    if let Some(leaves) = report.leaves {
-        writeln!(to, "leaves    {leaves:.1} per tree")?;
-    }
-    let wall = quantity::seconds(report.fit_seconds);
-    let cpu = quantity::seconds(report.fit_cpu_seconds);
-    writeln!(
-        to,
-        "fit       {wall} ({cpu} of CPU time, {:.0} units of work)",
-        report.work
-    )?;
-    if let Some(importance) = &report.importance {
-        let mut sorted: Vec<_> = importance.iter().collect();
-        sorted.sort_by(|a, b| b.1.total_cmp(a.1));
-        writeln!(to, "\nimportance")?;
-        for (name, value) in sorted {
-            writeln!(to, "{value:>16.6}  {name}")?;
-        }
-    }
-    Ok(())
 }

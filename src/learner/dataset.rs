@@ -6,7 +6,9 @@
 
 mod column;
 mod error;
+mod header;
 mod levels;
+mod quote;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -160,7 +162,7 @@ impl Dataset {
             return Err(DatasetError::TooManyRows { rows });
         }
         if columns.is_empty() {
-            return Err(DatasetError::NoPredictors);
+            return Err(DatasetError::NoPredictors { dropped: 0 });
         }
         if columns.len() > MAX_PREDICTORS {
             return Err(DatasetError::TooManyColumns {

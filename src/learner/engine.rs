@@ -78,7 +78,7 @@ pub enum EngineKind {
     Builtin,
     /// smartcore's RandomForestRegressor or RandomForestClassifier.
     Smartcore,
-    /// linfa-ensemble's random forest of linfa-trees: classification only.
+    /// linfa-ensemble's random forest of linfa-trees: classification only, and ties fall differently in every run.
     Linfa,
 }
 

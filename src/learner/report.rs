@@ -32,7 +32,7 @@ pub struct ForestReport {
     pub reward: Option<f64>,
     /// Per tree, where the engine tells.
     pub leaves: Option<f64>,
-    /// Mean squared error or share of wrong classes out of the bag, if asked for.
+    /// Mean squared error (numbers) or share of wrong classes out of the bag, if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out_of_bag_error: Option<f64>,
     /// Of the whole command, per split: reading, fitting, predicting.
@@ -45,10 +45,14 @@ pub struct ForestReport {
     pub fit_cpu_seconds: f64,
     /// Of predicting the test rows.
     pub predict_seconds: Option<f64>,
-    /// Rows times predictors looked at; 0 for engines that do not count it.
-    pub work: f64,
+    /// Rows times predictors looked at, rounded where it is a mean; none where nobody counted: for other engines than our
+    /// own, and for a process that was ended.
+    pub work: Option<u64>,
     /// Whether a limit ended a fit.
     pub stopped: bool,
+    /// In how many of the splits, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_splits: Option<u32>,
     /// Importance by column, if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub importance: Option<BTreeMap<String, f64>>,
@@ -73,8 +77,9 @@ impl ForestReport {
             fit_seconds: wall,
             fit_cpu_seconds: cpu,
             predict_seconds: None,
-            work: 0.0,
+            work: None,
             stopped: true,
+            stopped_splits: None,
             importance: None,
         }
     }
@@ -93,7 +98,7 @@ impl ForestReport {
         };
         let (wall, cpu) = (consumed.wall.as_secs_f64(), consumed.cpu.as_secs_f64());
         let mut report = Self::stopped(data, engine, wall, cpu);
-        report.work = consumed.work as f64;
+        report.work = engine.engine().is_stoppable().then_some(consumed.work);
         let EngineOutcome::Done(fitted) = outcome else {
             return report;
         };
@@ -118,29 +123,24 @@ impl ForestReport {
     }
 
     /// The means of several reports on one table; none of none.
+    ///
+    /// What one of them does not tell has no mean: the splits that a limit did not stop are the easy ones, so their mean
+    /// would be better than what was asked for.
     pub fn mean(reports: &[Self]) -> Option<Self> {
         let first = reports.first()?;
         let mean = |of: &dyn Fn(&Self) -> Option<f64>| {
-            let known: Vec<f64> = reports.iter().filter_map(of).collect();
-            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+            let known: Option<Vec<f64>> = reports.iter().map(of).collect();
+            known.map(|known| known.iter().sum::<f64>() / known.len() as f64)
         };
         let always = |of: &dyn Fn(&Self) -> f64| mean(&|report| Some(of(report))).unwrap_or(0.0);
-        let importance = reports.iter().find_map(|report| report.importance.as_ref());
-        let importance = importance.map(|columns| {
-            let of = |name: &String| {
-                let of_name = |report: &Self| {
-                    report
-                        .importance
-                        .as_ref()
-                        .and_then(|all| all.get(name).copied())
-                };
-                mean(&of_name).unwrap_or(0.0)
-            };
+        let importance = first.importance.as_ref().and_then(|columns| {
+            let of = |name: &String| mean(&|report| report.importance.as_ref()?.get(name).copied());
             columns
                 .keys()
-                .map(|name| (name.clone(), of(name)))
+                .map(|name| Some((name.clone(), of(name)?)))
                 .collect()
         });
+        let stopped = reports.iter().filter(|report| report.stopped).count();
         Some(Self {
             splits: reports.len() as u32,
             rmse: mean(&|report| report.rmse),
@@ -153,10 +153,50 @@ impl ForestReport {
             fit_seconds: always(&|report| report.fit_seconds),
             fit_cpu_seconds: always(&|report| report.fit_cpu_seconds),
             predict_seconds: mean(&|report| report.predict_seconds),
-            work: always(&|report| report.work),
-            stopped: reports.iter().any(|report| report.stopped),
+            work: mean(&|report| report.work.map(|work| work as f64))
+                .map(|work| work.round() as u64),
+            stopped: stopped > 0,
+            stopped_splits: (reports.len() > 1).then_some(stopped as u32),
             importance,
             ..first.clone()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(rmse: Option<f64>) -> ForestReport {
+        let columns = vec![("x".into(), vec![1.0, 2.0])];
+        let data = Dataset::from_columns(columns, "y", vec![1.0, 2.0], vec![]).unwrap();
+        ForestReport {
+            rmse,
+            reward: rmse,
+            leaves: rmse,
+            stopped: rmse.is_none(),
+            importance: rmse.map(|value| [("x".to_owned(), value)].into()),
+            ..ForestReport::stopped(&data, EngineKind::Builtin, 1.0, 1.0)
+        }
+    }
+
+    #[test]
+    fn a_split_that_was_stopped_leaves_no_mean() {
+        let all = ForestReport::mean(&[report(Some(1.0)), report(Some(3.0))]).unwrap();
+        assert_eq!((all.rmse, all.leaves), (Some(2.0), Some(2.0)));
+        assert_eq!(all.importance.unwrap()["x"], 2.0);
+        assert_eq!((all.stopped, all.stopped_splits), (false, Some(0)));
+
+        for some in [[Some(1.0), None], [None, Some(1.0)]] {
+            let some = ForestReport::mean(&some.map(report)).unwrap();
+            assert_eq!((some.rmse, some.reward, some.leaves), (None, None, None));
+            assert_eq!(some.importance, None);
+            assert_eq!((some.stopped, some.stopped_splits), (true, Some(1)));
+            assert_eq!(some.fit_seconds, 1.0);
+        }
+        assert_eq!(
+            ForestReport::mean(&[report(None)]).unwrap().stopped_splits,
+            None
+        );
     }
 }

@@ -54,7 +54,7 @@ impl SplitError {
             Self::NoSuchRow { .. } => {
                 Some("rows are numbered from 1, the header not counted".into())
             }
-            Self::Twice { .. } => None,
+            Self::Twice { .. } => Some("name every row once".into()),
         }
     }
 }

@@ -66,10 +66,11 @@ fn houses_are_predicted_and_everything_is_told() {
     assert!((0.94..0.98).contains(&reward), "{reward}");
     assert!(seen["rmse"].as_f64().expect("an error") > 0.0);
     assert!(seen["leaves"].as_f64().expect("leaves") > 100.0);
-    assert!(seen["work"].as_f64().expect("work") > 1e6);
+    assert!(seen["work"].as_u64().expect("a whole number") > 1_000_000);
     let seconds = |name: &str| seen[name].as_f64().expect("seconds");
     assert!(seconds("fit_seconds") > 0.0 && seconds("fit_seconds") < seconds("wall_seconds"));
     assert!(seconds("cpu_seconds") > 0.0);
+    assert!(seconds("cpu_seconds") <= seconds("wall_seconds"));
 }
 
 #[test]
@@ -151,8 +152,10 @@ fn classes_are_told_apart_by_every_engine_that_can() {
             "{said}"
         );
         let whole = [&with_gaps[..], &["--drop", "Acidity,To_Water"]].concat();
-        let seen = report(&whole)["accuracy"].as_f64().expect("a share");
-        assert!(seen > 0.5, "{engine}: {seen}");
+        let seen = report(&whole);
+        assert_eq!(seen["work"], Value::Null);
+        let share = seen["accuracy"].as_f64().expect("a share");
+        assert!(share > 0.5, "{engine}: {share}");
     }
     let said = refusal(&[HOUSES, "--predict", "Sale_Price", "--engine", "linfa"]);
     insta::assert_snapshot!(said);
@@ -182,14 +185,25 @@ fn given_test_rows_are_used_and_checked() {
             .output()
             .expect("it runs")
     };
-    let good = run(&write("good", &rows));
-    assert_eq!(good.status.code(), Some(0), "{good:?}");
+    for mark in ["", "\u{feff}"] {
+        let good = run(&write("good", &format!("{mark}{rows}")));
+        assert_eq!(good.status.code(), Some(0), "{good:?}");
+    }
     for (text, said) in [
-        ("1\n2931\n", "test row 2931 is not in the table"),
-        ("0\n", "test row 0 is not in the table"),
-        ("7\n7\n", "test row 7 stands twice"),
-        ("1\nx\n", "line 2: `x` is no row number"),
-        ("", "leaves one side empty"),
+        (
+            "1\n2931\n",
+            "bad: line 2: test row 2931 is not in the table",
+        ),
+        ("0\n", "bad: line 1: test row 0 is not in the table"),
+        (
+            "\u{feff}7\n\n8\n7\n",
+            "bad: line 4: test row 7 stands twice",
+        ),
+        ("1\nx\n", "bad: line 2: `x` is no row number"),
+        (
+            "",
+            "bad: a split of 2930 rows with 2930 for training leaves one side empty",
+        ),
     ] {
         let bad = run(&write("bad", text));
         assert_eq!(bad.status.code(), Some(2));
@@ -224,6 +238,36 @@ fn several_splits_give_means_and_importance_names_the_columns() {
 }
 
 #[test]
+fn splits_that_were_stopped_leave_no_mean_of_the_others() {
+    let one = |seed: &str| {
+        let args = [HOUSES, "--predict", "Sale_Price", "--seed", seed];
+        report(&[&args[..], &SMALL].concat())["work"]
+            .as_f64()
+            .expect("work")
+    };
+    let mut work = ["1", "2", "3"].map(one);
+    work.sort_by(f64::total_cmp);
+    let limit = work[1].to_string();
+    let args = [HOUSES, "--predict", "Sale_Price", "--splits", "3"];
+    let limit = ["--resource", "work", "--limit", &limit];
+    let args = [&args[..], &SMALL, &limit].concat();
+    let seen = report(&args);
+    assert_eq!(
+        (&seen["stopped"], &seen["stopped_splits"]),
+        (&Value::from(true), &Value::from(1))
+    );
+    for name in ["rmse", "reward", "leaves"] {
+        assert_eq!(seen[name], Value::Null, "{name}");
+    }
+    let assert = forest(&args).assert().code(0);
+    let text = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+    assert!(
+        text.contains("1 of 3 splits was stopped at the limit\nfit "),
+        "{text}"
+    );
+}
+
+#[test]
 fn mistakes_are_explained() {
     let mut said = String::new();
     for args in [
@@ -244,6 +288,38 @@ fn mistakes_are_explained() {
         &[HOUSES, "--predict", "Sale_Price", "--sample-fraction", "2"],
         &[HOUSES, "--predict", "Sale_Price", "--levels", "Quality"],
         &["datasets/no_such.csv", "--predict", "Sale_Price"],
+        &[HOUSES, "--predict", "Sale_Price", "--limit", "nan"],
+        &[HOUSES, "--predict", "Sale_Price", "--limit", "1e400"],
+        &[HOUSES, "--predict", "Sale_Price", "--limit", "1e307d"],
+        &[
+            HOUSES,
+            "--predict",
+            "Sale_Price",
+            "--resource",
+            "work",
+            "--limit",
+            "nan",
+        ],
+        &[
+            HOUSES,
+            "--predict",
+            "Sale_Price",
+            "--resource",
+            "work",
+            "--limit",
+            "1e400",
+        ],
+        &[HOUSES, "--predict", "Sale_Price", "--resource", "cpu"],
+        &[HOUSES, "--predict", "Sale_Price", "--drop", "Sale_Price"],
+        &[
+            HOUSES,
+            "--predict",
+            "Sale_Price",
+            "--levels",
+            "Street=a,b",
+            "--levels",
+            "Street=b,a",
+        ],
     ] {
         let _ = writeln!(
             said,
@@ -278,6 +354,8 @@ fn limits_hold_for_engines_that_cannot_be_stopped() {
         } else {
             "fit_cpu_seconds"
         };
+        // Nobody counted what a process that is gone had done.
+        assert_eq!(seen["work"], Value::Null);
         let used = seen[name].as_f64().expect("seconds");
         assert!((0.29..5.0).contains(&used), "{resource}: {used}");
         assert!(started.elapsed() < std::time::Duration::from_mins(1));
@@ -323,6 +401,40 @@ fn a_process_of_its_own_gives_the_same_result() {
         said.starts_with("captime: engine `linfa` cannot do regression"),
         "{said}"
     );
+}
+
+#[test]
+fn a_column_whose_name_holds_an_equals_sign_has_an_order_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("equal.csv");
+    let rows = (0..40).map(|row| {
+        let level = ["low", "mid", "high"][row % 3];
+        format!("{level},{row},{}\n", row % 3 * 10 + row % 2)
+    });
+    let text = format!("q=a,q,y\n{}", rows.collect::<String>());
+    std::fs::write(&path, text).expect("written");
+    let data = path.to_str().expect("a plain path");
+    let args = [
+        data,
+        "--predict",
+        "y",
+        "--task",
+        "regression",
+        "--trees",
+        "5",
+    ];
+    for isolation in ["thread", "process"] {
+        let run = |order| {
+            let more = ["--isolation", isolation, "--levels", order];
+            [&args[..], &more].concat()
+        };
+        assert_eq!(report(&run("q=a=low,mid,high"))["predictors"], 2);
+        let said = refusal(&run("q=a=low,mid"));
+        assert!(
+            said.contains("level `high` of `q=a` is not in the order"),
+            "{said}"
+        );
+    }
 }
 
 /// Peak memory of the process, as the kernel counts it.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::{MAX_CLASSES, MAX_PREDICTORS, MAX_ROWS};
+use crate::quantity::counted;
 
 /// A place in a CSV file, both counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +57,27 @@ pub enum DatasetError {
     /// Nothing in it, not even a header.
     #[error("there is no header: the data are empty")]
     Empty,
+    /// Bytes that are pairs, as some spreadsheets save text.
+    #[error("the text is UTF-16, not UTF-8")]
+    Utf16,
+    /// A header without commas that looks as if something else were between its names.
+    #[error("{at}: the header is a single field, `{name}`")]
+    Separator {
+        /// Where the header is.
+        at: At,
+        /// All of it.
+        name: String,
+        /// What seems to be between the names: `semicolons` or `tabs`.
+        separator: &'static str,
+    },
+    /// A quote that goes on to the end of the file.
+    #[error("{at}: a quote is opened here and never closed")]
+    UnclosedQuote {
+        /// Where it is opened.
+        at: At,
+    },
     /// A row with more or fewer fields than the header.
-    #[error("{at}: {found} fields, but the header has {expected}")]
+    #[error("{at}: {}, but the header has {expected}", counted(*found as u64, "field"))]
     Ragged {
         /// Where.
         at: At,
@@ -146,6 +166,26 @@ pub enum DatasetError {
         /// What it is instead: `a column of numbers` or `the target`.
         what: &'static str,
     },
+    /// A column that is asked for and left out.
+    #[error("{at}: column `{name}` is to be dropped and to {purpose}")]
+    Dropped {
+        /// Where its header is.
+        at: At,
+        /// The column.
+        name: String,
+        /// What it is wanted for: `predict` or `have its levels in order`.
+        purpose: &'static str,
+    },
+    /// An order in which a level has two places.
+    #[error("{at}: the order given for `{column}` names level `{level}` twice")]
+    RepeatedLevel {
+        /// Where the header of the column is.
+        at: At,
+        /// The factor.
+        column: String,
+        /// The level.
+        level: String,
+    },
     /// Nothing to learn from.
     #[error("{}too few rows below the header: {rows}, and a forest needs at least 2", before(at.as_ref()))]
     TooFewRows {
@@ -161,8 +201,11 @@ pub enum DatasetError {
         rows: usize,
     },
     /// Only the target is left.
-    #[error("there is no predictor: the only column is the target")]
-    NoPredictors,
+    #[error("there is no column to predict from: the only one is the target")]
+    NoPredictors {
+        /// How many columns were left out.
+        dropped: usize,
+    },
     /// More than we can number.
     #[error("{columns} predictors are too many: at most {MAX_PREDICTORS}")]
     TooManyColumns {
@@ -178,7 +221,7 @@ pub enum DatasetError {
         classes: usize,
     },
     /// Columns of different length, given from code.
-    #[error("column `{column}` has {rows} rows, the target {expected}")]
+    #[error("column `{column}` has {}, the target {expected}", counted(*rows as u64, "row"))]
     Lengths {
         /// The column.
         column: String,
@@ -199,6 +242,14 @@ impl DatasetError {
     /// What the user can change to get past this.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
+            Self::Utf16 => "save the file as UTF-8".into(),
+            Self::Separator { separator, .. } => {
+                format!("separate the fields by commas instead of {separator}")
+            }
+            Self::UnclosedQuote { .. } => {
+                "close it, or write `\"\"` inside quotes for a quote that belongs to the text"
+                    .into()
+            }
             Self::Ragged {
                 found, expected, ..
             } if found > expected => "put a field that holds a comma in double quotes".into(),
@@ -227,7 +278,12 @@ impl DatasetError {
             Self::NotAFactor { column, .. } => format!(
                 "remove `{column}` from the orders: numbers are ordered by value, and the target has no order"
             ),
-            Self::NoPredictors => "drop fewer columns".into(),
+            Self::Dropped { name, .. } => format!("remove `{name}` from the columns to drop"),
+            Self::RepeatedLevel { .. } => "name every level once".into(),
+            Self::NoPredictors { dropped: 0 } => {
+                "give the file a second column; fields are separated by commas".into()
+            }
+            Self::NoPredictors { .. } => "drop fewer columns".into(),
             Self::TooManyClasses { .. } => {
                 "is it an id? predict another column, or ask for regression (task: regression)"
                     .into()

@@ -8,6 +8,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use super::header::Header;
+use super::quote::unclosed;
 use super::{At, Column, Dataset, DatasetError, LevelOrder, Target, Task};
 use crate::nearest::nearest;
 
@@ -59,6 +61,9 @@ impl Dataset {
     /// Reads a CSV that is in memory. Bytes that are not UTF-8 are replaced, not refused.
     pub fn parse(text: &[u8], options: &ReadOptions) -> Result<Self, DatasetError> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
+            return Err(DatasetError::Utf16);
+        }
         let header = Header::read(text, options)?;
         let is_text = text_columns(text, &header)?;
         let cells = Cells::read(text, &header, &is_text)?;
@@ -66,70 +71,7 @@ impl Dataset {
     }
 }
 
-/// The first line, and which columns are used for what.
-struct Header {
-    names: Vec<String>,
-    /// The line it stands on, which is not the first where blank ones come before.
-    line: u64,
-    target: usize,
-    /// Whether a column is neither predictor nor target.
-    dropped: Vec<bool>,
-}
-
-impl Header {
-    fn read(text: &[u8], options: &ReadOptions) -> Result<Self, DatasetError> {
-        let mut names: Vec<String> = Vec::new();
-        let mut first_of: HashMap<String, usize> = HashMap::new();
-        let mut record = csv::ByteRecord::new();
-        if !records(text).read_byte_record(&mut record).unwrap_or(false) {
-            return Err(DatasetError::Empty);
-        }
-        let line = line_at(text, byte_of(&record));
-        for (column, name) in record.iter().enumerate() {
-            let name = String::from_utf8_lossy(name).trim().to_owned();
-            if let Some(first) = first_of.insert(name.clone(), column) {
-                return Err(DatasetError::DuplicateHeader {
-                    at: At::cell(line, column as u64 + 1),
-                    name,
-                    first: first as u64 + 1,
-                });
-            }
-            names.push(name);
-        }
-        let find = |name: &str, purpose| {
-            first_of.get(name.trim()).copied().ok_or_else(|| {
-                let known = names.iter().map(String::as_str);
-                DatasetError::NoSuchColumn {
-                    at: At::line(line),
-                    name: name.to_owned(),
-                    purpose,
-                    nearest: nearest(name, known).map(str::to_owned),
-                }
-            })
-        };
-        let target = find(&options.predict, "predict")?;
-        let mut dropped = vec![false; names.len()];
-        for name in &options.drop {
-            dropped[find(name, "drop")?] = true;
-        }
-        dropped[target] = false;
-        for name in options.levels.keys() {
-            find(name, "order the levels of")?;
-        }
-        Ok(Self {
-            names,
-            line,
-            target,
-            dropped,
-        })
-    }
-
-    fn at(&self, column: usize) -> At {
-        At::cell(self.line, column as u64 + 1)
-    }
-}
-
-fn records(text: &[u8]) -> csv::Reader<&[u8]> {
+pub(super) fn records(text: &[u8]) -> csv::Reader<&[u8]> {
     csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -140,7 +82,7 @@ fn records(text: &[u8]) -> csv::Reader<&[u8]> {
 ///
 /// The reader's own count is off by the blank lines it skips, and by the second half of CRLF; this is only asked for when
 /// something is wrong.
-fn line_at(text: &[u8], byte: u64) -> u64 {
+pub(super) fn line_at(text: &[u8], byte: u64) -> u64 {
     let start = usize::try_from(byte).unwrap_or(usize::MAX).min(text.len());
     let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
     let skipped = text[start..].iter().take_while(|byte| is_end(byte)).count();
@@ -151,8 +93,18 @@ fn line_at(text: &[u8], byte: u64) -> u64 {
     ends.count() as u64 + 1
 }
 
-fn byte_of(record: &csv::ByteRecord) -> u64 {
+pub(super) fn byte_of(record: &csv::ByteRecord) -> u64 {
     record.position().map_or(0, csv::Position::byte)
+}
+
+/// Refuses a record in which a quote is never closed.
+pub(super) fn check_quotes(text: &[u8], record: u64) -> Result<(), DatasetError> {
+    match unclosed(text, record) {
+        Some((quote, field)) => Err(DatasetError::UnclosedQuote {
+            at: At::cell(line_at(text, quote), field + 1),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// Hands every row below the header to `each` with its place in the text, once its number of fields is checked.
@@ -164,32 +116,44 @@ fn rows_of(
     let mut reader = records(text);
     let mut record = csv::ByteRecord::new();
     let mut is_header = true;
+    let mut last = 0;
     // Bytes in memory, any number of fields, no UTF-8 asked for: the reader has nothing left to fail on.
     while reader.read_byte_record(&mut record).unwrap_or(false) {
         if std::mem::take(&mut is_header) {
             continue;
         }
+        last = byte_of(&record);
         let (found, expected) = (record.len(), header.names.len());
         if found != expected {
+            check_quotes(text, last)?;
             let column = found.min(expected) as u64 + 1;
             return Err(DatasetError::Ragged {
-                at: At::cell(line_at(text, byte_of(&record)), column),
+                at: At::cell(line_at(text, last), column),
                 found,
                 expected,
             });
         }
-        each(byte_of(&record), &record)?;
+        each(last, &record)?;
     }
-    Ok(())
+    check_quotes(text, last)
 }
 
 /// A cell: its text, or nothing where it is missing.
 fn present(cell: &[u8]) -> Option<&[u8]> {
-    let trimmed = cell.trim_ascii();
-    (!trimmed.is_empty() && trimmed != b"NA" && !trimmed.eq_ignore_ascii_case(b"nan"))
-        .then_some(cell)
+    let text = std::str::from_utf8(cell).map_or(cell.trim_ascii(), |text| text.trim().as_bytes());
+    (!text.is_empty() && text != b"NA" && !is_nan(text)).then_some(cell)
 }
 
+/// Whether a text is not-a-number in any spelling that is read as one: some programs write `-nan`.
+fn is_nan(text: &[u8]) -> bool {
+    let unsigned = match text {
+        [b'+' | b'-', rest @ ..] => rest,
+        _ => text,
+    };
+    unsigned.eq_ignore_ascii_case(b"nan")
+}
+
+/// Blanks around it do not count, the same ones as around a missing cell.
 fn number(cell: &[u8]) -> Option<f64> {
     std::str::from_utf8(cell).ok()?.trim().parse().ok()
 }
@@ -324,6 +288,10 @@ impl Cells {
             y: Vec::new(),
             classes: Vec::new(),
         });
+        if columns.is_empty() {
+            let dropped = header.dropped.iter().filter(|&&dropped| dropped).count();
+            return Err(DatasetError::NoPredictors { dropped });
+        }
         let at = header.at(header.target);
         Dataset::checked(columns, target, options.order, Some(at))
     }

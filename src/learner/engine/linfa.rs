@@ -1,4 +1,8 @@
 //! linfa-ensemble's random forest of linfa-trees. Predictors are drawn once a tree, not once a node, on one thread.
+//!
+//! The seed decides which rows and predictors a tree gets, but not the whole forest: linfa-trees sums impurities and breaks ties between
+//! classes in the order of a `HashMap`, which the standard library changes with every run, and linfa-ensemble counts votes in another.
+//! Neither takes a hasher, so two fits with one seed may differ.
 
 use std::time::Instant;
 
