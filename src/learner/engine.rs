@@ -22,12 +22,12 @@ pub trait Engine {
     fn is_stoppable(&self) -> bool;
 
     /// Fits and predicts.
-    fn run(&self, job: &Job<'_>) -> Result<EngineOutcome, EngineError>;
+    fn run(&self, fit: &Fit<'_>) -> Result<EngineOutcome, EngineError>;
 }
 
 /// What an engine is asked to do.
 #[derive(Clone, Copy)]
-pub struct Job<'a> {
+pub struct Fit<'a> {
     /// The table.
     pub data: &'a Dataset,
     /// Its rows to learn from and to predict.
@@ -105,7 +105,7 @@ impl EngineKind {
     }
 }
 
-/// Why an engine cannot do a job.
+/// Why an engine cannot do a fit.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EngineError {
     /// The parameters or the rows are wrong.

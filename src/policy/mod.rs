@@ -58,7 +58,7 @@ mod conformance;
 #[path = "../../tests/fixtures/epsilon_greedy.rs"]
 mod walk_through;
 
-pub use explanation::{Candidate, Explanation, Turn, Why};
+pub use explanation::{Explanation, Turn, Weighed, Why};
 pub use kind::PolicyKind;
 pub use known::Known;
 pub use options::{OptionValue, Options, PolicyError};
