@@ -89,22 +89,17 @@ pub trait Policy: Send {
     /// Nobody will ask for a choice any more, as in a report: what only choices need may be left out from now on.
     fn retire(&mut self) {}
 
-    /// The pair to use if the run stopped now, or the arm to use where every run is granted this limit, with its interval;
-    /// none before the first observation.
+    /// The pair to use if the run stopped now, or with a limit the arm to use where every run is granted that much, with
+    /// its interval; none before the first observation. The one method about answers that a policy writes.
     ///
-    /// The best *pair* is often an arm at a small limit, which says little about who solves most within a large one.
-    /// Where nothing was observed as far as the limit asked for, the answer rests on the limit below it (else above it) that
-    /// was reached, and says so in its own limit.
+    /// The best *pair* is often an arm at a small limit, which says little about who solves most within a large one, hence
+    /// the two questions. Where nothing was observed as far as the limit asked for, the answer rests on the limit below it
+    /// (else above it) that was reached, and says so in its own limit.
     fn answer(&self, at: Option<Limit>) -> Option<Recommendation>;
 
-    /// The pair to use if the run stopped now.
+    /// The pair to use if the run stopped now: [`answer`](Self::answer) to the question that nearly everybody asks.
     fn recommend(&self) -> Option<Recommendation> {
         self.answer(None)
-    }
-
-    /// The arm to use where every run is granted this limit.
-    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
-        self.answer(Some(limit))
     }
 
     /// What is believed of an arm at every limit, for a policy whose answer rests on more than the plain estimates; none

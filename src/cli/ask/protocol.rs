@@ -232,7 +232,7 @@ impl<'s> Desk<'s> {
         }
         let best = match content.get("limit").filter(|value| !value.is_null()) {
             None => self.state.recommend(),
-            Some(limit) => self.state.recommend_at(self.known_limit(limit)?),
+            Some(limit) => self.state.answer(Some(self.known_limit(limit)?)),
         };
         let best = best.map(|best| {
             json!({

@@ -142,7 +142,7 @@ fn play(
 /// What the answer of now is worth.
 fn judge(exam: &Exam, policy: &dyn Policy) -> Judged {
     let first = ArmId::from_index(0);
-    let answer = policy.recommend_at(exam.full_limit());
+    let answer = policy.answer(Some(exam.full_limit()));
     let pair = policy.recommend();
     let worth = |arm: ArmId| exam.par10[arm.index()];
     let of_answer = worth(answer.map_or(first, |answer| answer.pull.arm));
