@@ -353,7 +353,7 @@ fn print(report: &ForestReport, to: &mut dyn Write) -> std::io::Result<()> {
     let cpu = quantity::seconds(report.fit_cpu_seconds);
     writeln!(
         to,
-        "fit       {wall} ({cpu} of CPU time, {:.0} units of work)",
+        "fit       {wall} ({cpu} of cpu, {:.0} units of work)",
         report.work
     )?;
     if let Some(importance) = &report.importance {

@@ -121,7 +121,7 @@ fn show(
         }
         writeln!(
             to,
-            "used      {} of wall, {} of CPU time",
+            "used      {} of wall, {} of cpu",
             crate::quantity::seconds(report.wall_seconds),
             crate::quantity::seconds(report.cpu_seconds)
         )?;
