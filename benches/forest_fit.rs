@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use captime::learner::engine::{EngineKind, Job};
+use captime::learner::engine::{EngineKind, Fit};
 use captime::learner::{
     Allowance, Dataset, FitOutcome, Forest, Params, ReadOptions, Resource, Simd, Split, Stop,
     fit_until,
@@ -111,7 +111,7 @@ fn peers(criterion: &mut Criterion) {
         .sample_size(10)
         .measurement_time(Duration::from_secs(8));
     for engine in [EngineKind::Builtin, EngineKind::Smartcore] {
-        let job = Job {
+        let fit = Fit {
             data: &data,
             split: &split,
             params: &params,
@@ -119,7 +119,7 @@ fn peers(criterion: &mut Criterion) {
             allowance: None,
         };
         group.bench_function(engine.name(), |bencher| {
-            bencher.iter(|| black_box(engine.engine().run(&job).expect("both can do this")));
+            bencher.iter(|| black_box(engine.engine().run(&fit).expect("both can do this")));
         });
     }
     group.finish();

@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Which node size? linfa's cross-validation takes our parameters as it takes any others.
     let sizes = [1, 20, 100];
-    let candidates = sizes.map(|min_node_size| {
+    let settings = sizes.map(|min_node_size| {
         ForestParams::from(Params {
             trees: 50,
             mtry: Some(2),
@@ -30,15 +30,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
     });
     let scores: Result<Array1<f64>, EstimatorError> =
-        train.cross_validate_single(5, &candidates, |predicted, truth| {
+        train.cross_validate_single(5, &settings, |predicted, truth| {
             predicted.mean_squared_error(truth)
         });
     let scores = scores?;
     let best = (0..sizes.len())
         .min_by(|&a, &b| scores[a].total_cmp(&scores[b]))
-        .ok_or("there are candidates")?;
+        .ok_or("there are settings")?;
 
-    let forest = candidates[best].fit(&train)?;
+    let forest = settings[best].fit(&train)?;
     let predicted = forest.predict(&test);
     let r2 = predicted.r2(&test)?;
     let mut out = std::io::stdout().lock();

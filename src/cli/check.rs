@@ -3,7 +3,7 @@
 mod data;
 mod machine;
 mod picture;
-mod trials;
+mod tried;
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub struct Check {
     scenario: Option<PathBuf>,
     /// Also run so many pulls, each of another arm, and show what was read from each.
     #[arg(long = "try", value_name = "N", requires = "scenario", value_parser = clap::value_parser!(u64).range(1..=1000))]
-    trials: Option<u64>,
+    tries: Option<u64>,
 }
 
 impl Check {
@@ -39,10 +39,10 @@ impl Check {
             return Ok(Exit::Done);
         };
         let scenario = read_scenario(file)?;
-        data::read(&scenario, self.trials.is_some())?;
+        data::read(&scenario, self.tries.is_some())?;
         picture::write(&scenario, &mut std::io::stdout().lock())?;
-        match self.trials {
-            Some(count) => trials::run(&scenario, count),
+        match self.tries {
+            Some(count) => tried::run(&scenario, count),
             None => Ok(Exit::Done),
         }
     }

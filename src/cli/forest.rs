@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use self::isolated::Isolated;
 use super::{Exit, Failure};
-use crate::learner::engine::{EngineError, EngineKind, Job};
+use crate::learner::engine::{EngineError, EngineKind, Fit};
 use crate::learner::{
     Allowance, Dataset, DatasetError, ForestReport, Importance, LevelOrder, Normalise, Params,
     ReadOptions, Resource, Simd, Split, Stop, Task,
@@ -209,14 +209,14 @@ fn one_split(
 ) -> Result<ForestReport, Failure> {
     let seed = args.seed.wrapping_add(u64::from(number));
     let split = split(args, data, seed)?;
-    let job = Job {
+    let fit = Fit {
         data,
         split: &split,
         params: &params(args, seed),
         stop: &Stop::new(),
         allowance,
     };
-    let outcome = args.engine.engine().run(&job).map_err(engine_failure)?;
+    let outcome = args.engine.engine().run(&fit).map_err(engine_failure)?;
     Ok(ForestReport::new(
         data,
         args.engine,

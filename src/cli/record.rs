@@ -21,7 +21,7 @@ use crate::policy::PolicyKind;
 use crate::round::{ArmId, Limit, LimitGrid, Observation, Purpose, Round, Seen, randomness};
 use crate::scenario::{Budget, LimitSource, Resource, Scenario};
 use crate::study::{LostPulls, Settled};
-use crate::target::{Ended, Ending, Job};
+use crate::target::{Ended, Ending, Start};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -241,7 +241,7 @@ impl Measurement<'_> {
                     break;
                 };
                 running[slot] = Some(pull);
-                target.start(Job {
+                target.start(Start {
                     slot,
                     round: pull.round,
                     pull: pull.pull(),

@@ -15,7 +15,7 @@ use crate::journal::{
     Appender, Durable, End, EndReason, Learned, Lost, OutcomeRecord, PullRecord, Session, Syncing,
     timestamp,
 };
-use crate::target::{Ended, Ending, Failing, Job, Measured, Outcome, Target};
+use crate::target::{Ended, Ending, Failing, Measured, Outcome, Start, Target};
 
 /// What a session is made of.
 pub struct Setup<'a> {
@@ -390,7 +390,7 @@ impl<'a> Orchestrator<'a> {
             limit = pull.limit.get(),
             "launch"
         );
-        self.target.start(Job {
+        self.target.start(Start {
             slot,
             round: pull.round,
             pull: pull.pull(),

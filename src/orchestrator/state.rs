@@ -253,14 +253,23 @@ impl State {
         self.first_failures.is_tripped()
     }
 
-    /// The pair to use if the run stopped now; while calibration goes on, by the limits that it would give so far.
-    pub fn recommend(&self) -> Option<Recommendation> {
-        self.answer(|policy| policy.recommend())
+    /// The pair to use if the run stopped now, or with a limit the arm to use where every run is granted that much, as in
+    /// [`Policy::answer`]; while calibration goes on, by the limits that it would give so far.
+    pub fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
+        match &self.phase {
+            Phase::Playing(playing) => playing.policy.answer(at),
+            Phase::Calibrating(calibration) if calibration.outcomes.is_empty() => None,
+            Phase::Calibrating(calibration) => {
+                let mut playing = Playing::new(&self.plan, calibration.limits());
+                playing.told(&calibration.outcomes, self.plan.seed);
+                playing.policy.answer(at)
+            }
+        }
     }
 
-    /// The arm to use where every run is granted this limit, on the same terms.
-    pub fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
-        self.answer(|policy| policy.recommend_at(limit))
+    /// The pair to use if the run stopped now.
+    pub fn recommend(&self) -> Option<Recommendation> {
+        self.answer(None)
     }
 
     /// The limits there are; while calibration goes on, those that it would give so far.
@@ -268,18 +277,6 @@ impl State {
         match &self.phase {
             Phase::Playing(playing) => playing.problem.limits.clone(),
             Phase::Calibrating(calibration) => calibration.limits(),
-        }
-    }
-
-    fn answer(&self, of: impl Fn(&dyn Policy) -> Option<Recommendation>) -> Option<Recommendation> {
-        match &self.phase {
-            Phase::Playing(playing) => of(playing.policy.as_ref()),
-            Phase::Calibrating(calibration) if calibration.outcomes.is_empty() => None,
-            Phase::Calibrating(calibration) => {
-                let mut playing = Playing::new(&self.plan, calibration.limits());
-                playing.told(&calibration.outcomes, self.plan.seed);
-                of(playing.policy.as_ref())
-            }
         }
     }
 

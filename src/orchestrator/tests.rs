@@ -17,7 +17,7 @@ use crate::policy::PolicyKind;
 use crate::round::{Curve, Observation};
 use crate::target::synthetic::{Grid, Synthetic, SyntheticProblem};
 use crate::target::{
-    Ended, Ending, Ends, InVirtualTime, Job, Measured, Outcome, Ran, Target, VirtualTarget,
+    Ended, Ending, Ends, InVirtualTime, Measured, Outcome, Ran, Start, Target, VirtualTarget,
 };
 
 fn plan(policy: &str) -> Plan {
@@ -263,7 +263,7 @@ fn a_consumption_budget_ends_a_run() {
 /// Ends pulls in an order of its own, loses some, and never ends the last ones when it is told to stop.
 struct Unruly {
     inner: Synthetic,
-    running: Vec<Job>,
+    running: Vec<Start>,
     slots: usize,
     luck: u64,
     ends: Ends,
@@ -279,14 +279,14 @@ impl Unruly {
     }
 
     fn end(&mut self, place: usize) {
-        let job = self.running.remove(place);
-        let ran = self.inner.run(5, job.round, job.pull);
+        let start = self.running.remove(place);
+        let ran = self.inner.run(5, start.round, start.pull);
         let ending = match self.luck() % 10 {
             0 => Ending::Lost {
                 why: "no reason".into(),
             },
             1 => Ending::Brought(Box::new(Outcome {
-                observation: Observation::failed(job.pull),
+                observation: Observation::failed(start.pull),
                 failure: None,
                 consumption: None,
                 score: None,
@@ -296,16 +296,16 @@ impl Unruly {
             _ => brought(&ran),
         };
         let _ = self.ends.send(Ended {
-            slot: job.slot,
-            round: job.round,
+            slot: start.slot,
+            round: start.round,
             ending,
         });
     }
 }
 
 impl Target for Unruly {
-    fn start(&mut self, job: Job) {
-        self.running.push(job);
+    fn start(&mut self, start: Start) {
+        self.running.push(start);
         if self.running.len() == self.slots {
             let place = self.luck() % self.running.len();
             self.end(place);
@@ -313,11 +313,11 @@ impl Target for Unruly {
     }
 
     fn stop(&mut self, slot: usize) {
-        if let Some(place) = self.running.iter().position(|job| job.slot == slot) {
-            let job = self.running.remove(place);
+        if let Some(place) = self.running.iter().position(|start| start.slot == slot) {
+            let start = self.running.remove(place);
             let _ = self.ends.send(Ended {
                 slot,
-                round: job.round,
+                round: start.round,
                 ending: Ending::Stopped,
             });
         }
@@ -434,9 +434,9 @@ fn calibration_comes_first_and_survives_being_killed() {
 fn a_run_whose_first_pulls_all_fail_is_stopped_after_a_look_around() {
     struct Failing(Ends);
     impl Target for Failing {
-        fn start(&mut self, job: Job) {
+        fn start(&mut self, start: Start) {
             let outcome = Outcome::failed(
-                job.pull,
+                start.pull,
                 crate::target::Failing {
                     reason: "exit code 3".into(),
                     guard: None,
@@ -447,8 +447,8 @@ fn a_run_whose_first_pulls_all_fail_is_stopped_after_a_look_around() {
             );
             let ending = Ending::Brought(Box::new(outcome));
             let _ = self.0.send(Ended {
-                slot: job.slot,
-                round: job.round,
+                slot: start.slot,
+                round: start.round,
                 ending,
             });
         }

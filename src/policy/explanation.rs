@@ -69,7 +69,7 @@ pub enum Turn {
 
 /// A pair as the policy saw it when it chose.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Candidate {
+pub struct Weighed {
     /// The arm and limit.
     pub pull: Pull,
     /// The limit its gain was compared at: its own, unless the arm climbs to a larger one step by step.
@@ -101,9 +101,9 @@ pub struct Explanation {
     /// What decided.
     pub why: Why,
     /// The pair that was chosen.
-    pub chosen: Option<Candidate>,
+    pub chosen: Option<Weighed>,
     /// The pair that would have been next; in a race the incumbent that is challenged.
-    pub runner_up: Option<Candidate>,
+    pub runner_up: Option<Weighed>,
     /// Where the schedule is, if one decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<Turn>,
@@ -169,12 +169,12 @@ impl<T: Copy> Last<T> {
         }
     }
 
-    pub fn explain(&self, candidate: impl Fn(T, f64) -> Candidate) -> Explanation {
-        let candidate = |(what, draw)| candidate(what, draw);
+    pub fn explain(&self, weighed: impl Fn(T, f64) -> Weighed) -> Explanation {
+        let weighed = |(what, draw)| weighed(what, draw);
         Explanation {
             why: self.why,
-            chosen: self.chosen.map(candidate),
-            runner_up: self.runner_up.map(candidate),
+            chosen: self.chosen.map(weighed),
+            runner_up: self.runner_up.map(weighed),
             turn: self.turn,
         }
     }
@@ -216,7 +216,7 @@ impl Remembered {
         &self,
         arms: usize,
         lines_of: impl Fn(usize) -> &'a [Line],
-        candidate: impl Fn(usize, usize) -> Candidate,
+        weighed: impl Fn(usize, usize) -> Weighed,
     ) -> Explanation {
         let Some(chosen) = self.pair else {
             return Explanation {
@@ -235,7 +235,7 @@ impl Remembered {
                 }
             }
         }
-        let seen = |((arm, k), line): ((usize, usize), Line)| candidate(arm, k).by(line, self.s);
+        let seen = |((arm, k), line): ((usize, usize), Line)| weighed(arm, k).by(line, self.s);
         Explanation {
             why: self.why,
             chosen: Some(seen((chosen, of_chosen))),
@@ -245,7 +245,7 @@ impl Remembered {
     }
 }
 
-impl Candidate {
+impl Weighed {
     /// With the index, mean and width its line has at s.
     fn by(mut self, line: Line, s: f64) -> Self {
         self.index = match line {
@@ -270,16 +270,16 @@ impl Candidate {
 
 impl Estimates {
     /// A pair, by its place among all, as the estimates show it; the width is that of the interval.
-    pub(super) fn pair(&self, pair: usize, index: f64) -> Candidate {
+    pub(super) fn pair(&self, pair: usize, index: f64) -> Weighed {
         let points = self.limits().len();
-        self.candidate(pair / points, pair % points, index)
+        self.weighed(pair / points, pair % points, index)
     }
 
     /// A pair as the estimates show it; the width is that of the interval.
-    pub(super) fn candidate(&self, arm: usize, k: usize, index: f64) -> Candidate {
+    pub(super) fn weighed(&self, arm: usize, k: usize, index: f64) -> Weighed {
         let stat = &self.of_arm(arm)[k];
         let known = self.recommendation(arm, k);
-        Candidate {
+        Weighed {
             pull: known.pull,
             compared_at: known.pull.limit,
             index,

@@ -77,7 +77,7 @@ impl Policy for Fixed {
         self.last.explain(
             self.estimates.arms(),
             |arm| &self.lines[arm..=arm],
-            |arm, k| self.estimates.candidate(arm, k, f64::NAN),
+            |arm, k| self.estimates.weighed(arm, k, f64::NAN),
         )
     }
 }

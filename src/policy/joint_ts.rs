@@ -15,7 +15,7 @@ use super::opening::Opening;
 pub use super::recommendation::OnlyRecommend as Parameters;
 use super::recommendation::interval_of;
 use super::survival::Survival;
-use super::{Candidate, Explanation, Policy, Problem, Recommendation, Why};
+use super::{Explanation, Policy, Problem, Recommendation, Weighed, Why};
 use crate::round::{Limit, Observation, Pull, Round, Seen};
 
 /// As scenarios and the command line say it.
@@ -151,7 +151,7 @@ const CURVES: usize = 400;
 
 impl JointTs {
     /// A pair as it is believed; before draws are compared, as it is estimated.
-    fn candidate(&self, pair: usize, draw: f64) -> Candidate {
+    fn weighed(&self, pair: usize, draw: f64) -> Weighed {
         let estimated = self.estimates.pair(pair, draw);
         if self.last.why != Why::Sample {
             return estimated;
@@ -169,7 +169,7 @@ impl JointTs {
         let mut draw = |cell: &Cell, pending| cell.draw(pending, &mut rng);
         let gains = (0..CURVES).map(|_| self.gain(arm, k, &mut draw).0);
         let (low, high) = interval_of(gains.collect());
-        Candidate {
+        Weighed {
             mean,
             width: (high - low) / 2.0,
             interval: (low, high),
@@ -252,6 +252,6 @@ impl Policy for JointTs {
     }
 
     fn explain(&self) -> Explanation {
-        self.last.explain(|pair, draw| self.candidate(pair, draw))
+        self.last.explain(|pair, draw| self.weighed(pair, draw))
     }
 }

@@ -1,5 +1,7 @@
 //! Policies: what chooses a pull each round and learns from what it brought. One file each, plus a line in `kind.rs`.
 //!
+//! The files are nobody else's business: a policy is named as in scenarios, [`PolicyKind::parse`], and built from that.
+//!
 //! No file, clock or thread in here: a policy is a function of its problem, its seed and what it was told. Hence it can be
 //! embedded anywhere:
 //!
@@ -30,25 +32,25 @@
 mod beta;
 mod estimate;
 mod explanation;
-pub mod fixed;
-pub mod halving;
-pub mod joint_ts;
+pub(crate) mod fixed;
+pub(crate) mod halving;
+pub(crate) mod joint_ts;
 mod kind;
 mod known;
 mod opening;
 mod options;
 mod pending;
 mod problem;
-pub mod race;
-pub mod rcucb;
+pub(crate) mod race;
+pub(crate) mod rcucb;
 mod recommendation;
-pub mod similar_ts;
+pub(crate) mod similar_ts;
 mod survival;
 mod tournament;
-pub mod ts;
-pub mod ucb;
-pub mod uniform;
-pub mod zrcucb;
+pub(crate) mod ts;
+pub(crate) mod ucb;
+pub(crate) mod uniform;
+pub(crate) mod zrcucb;
 
 #[cfg(test)]
 mod conformance;
@@ -58,7 +60,7 @@ mod conformance;
 #[path = "../../tests/fixtures/epsilon_greedy.rs"]
 mod walk_through;
 
-pub use explanation::{Candidate, Explanation, Turn, Why};
+pub use explanation::{Explanation, Turn, Weighed, Why};
 pub use kind::PolicyKind;
 pub use known::Known;
 pub use options::{OptionValue, Options, PolicyError};
@@ -89,22 +91,17 @@ pub trait Policy: Send {
     /// Nobody will ask for a choice any more, as in a report: what only choices need may be left out from now on.
     fn retire(&mut self) {}
 
-    /// The pair to use if the run stopped now, or the arm to use where every run is granted this limit, with its interval;
-    /// none before the first observation.
+    /// The pair to use if the run stopped now, or with a limit the arm to use where every run is granted that much, with
+    /// its interval; none before the first observation. The one method about answers that a policy writes.
     ///
-    /// The best *pair* is often an arm at a small limit, which says little about who solves most within a large one.
-    /// Where nothing was observed as far as the limit asked for, the answer rests on the limit below it (else above it) that
-    /// was reached, and says so in its own limit.
+    /// The best *pair* is often an arm at a small limit, which says little about who solves most within a large one, hence
+    /// the two questions. Where nothing was observed as far as the limit asked for, the answer rests on the limit below it
+    /// (else above it) that was reached, and says so in its own limit.
     fn answer(&self, at: Option<Limit>) -> Option<Recommendation>;
 
-    /// The pair to use if the run stopped now.
+    /// The pair to use if the run stopped now: [`answer`](Self::answer) to the question that nearly everybody asks.
     fn recommend(&self) -> Option<Recommendation> {
         self.answer(None)
-    }
-
-    /// The arm to use where every run is granted this limit.
-    fn recommend_at(&self, limit: Limit) -> Option<Recommendation> {
-        self.answer(Some(limit))
     }
 
     /// What is believed of an arm at every limit, for a policy whose answer rests on more than the plain estimates; none

@@ -193,7 +193,7 @@ impl Policy for Rcucb {
         self.last.explain(
             self.estimates.arms(),
             |arm| self.lines_of(arm),
-            |arm, k| self.estimates.candidate(arm, k, f64::NAN),
+            |arm, k| self.estimates.weighed(arm, k, f64::NAN),
         )
     }
 }

@@ -121,7 +121,7 @@ impl Estimates {
 
 /// A 95 % interval around the gain of a pair.
 ///
-/// Student's interval over the gains of its pulls after adding one lost run and one perfect one (Agresti and Coull's
+/// Student's interval over the gains of its pulls after adding one censored run and one perfect one (Agresti and Coull's
 /// idea, with the two ends of the gain's range): never empty, however few runs there were or however alike, and
 /// soon the usual one. Cut to the range a gain can have.
 pub(super) fn interval(stat: &Stat, gain: f64, penalty: f64) -> (f64, f64) {
@@ -129,10 +129,10 @@ pub(super) fn interval(stat: &Stat, gain: f64, penalty: f64) -> (f64, f64) {
     if stat.count == 0 {
         return (worst, best);
     }
-    let lost = f64::from(stat.exceeded);
+    let censored = f64::from(stat.exceeded);
     let count = f64::from(stat.count) + 2.0;
-    let sum = stat.net - penalty * lost + worst + best;
-    let squares = stat.net_squared + penalty * penalty * lost + worst * worst + best * best;
+    let sum = stat.net - penalty * censored + worst + best;
+    let squares = stat.net_squared + penalty * penalty * censored + worst * worst + best * best;
     let mean = sum / count;
     let variance = ((squares - count * mean * mean) / (count - 1.0)).max(0.0);
     let quantile =

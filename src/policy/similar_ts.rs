@@ -313,7 +313,6 @@ impl Policy for SimilarTs {
     }
 
     fn explain(&self) -> Explanation {
-        self.last
-            .explain(|drawn, index| self.candidate(drawn, index))
+        self.last.explain(|drawn, index| self.weighed(drawn, index))
     }
 }

@@ -216,9 +216,9 @@ pub(super) fn highest(lines: &[Line], s: f64) -> usize {
     let mut best = 0;
     let mut value = f64::NEG_INFINITY;
     for (place, line) in lines.iter().enumerate() {
-        let candidate = line.at(s);
-        if candidate > value {
-            (best, value) = (place, candidate);
+        let here = line.at(s);
+        if here > value {
+            (best, value) = (place, here);
         }
     }
     best

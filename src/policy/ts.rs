@@ -13,7 +13,7 @@ use super::explanation::Last;
 pub use super::recommendation::OnlyRecommend as Parameters;
 use super::survival::Survival;
 use super::ucb::rescaled;
-use super::{Candidate, Explanation, Policy, Problem, Recommendation, Why};
+use super::{Explanation, Policy, Problem, Recommendation, Weighed, Why};
 use crate::round::{Limit, Observation, Pull, Round};
 
 /// As scenarios and the command line say it.
@@ -105,7 +105,7 @@ impl Ts {
 
 impl Ts {
     /// A pair as it is believed, on the scale of gains; before draws are compared, as it is estimated.
-    fn candidate(&self, pair: usize, draw: f64) -> Candidate {
+    fn weighed(&self, pair: usize, draw: f64) -> Weighed {
         let estimated = self.estimates.pair(pair, draw);
         if self.last.why != Why::Sample {
             return estimated;
@@ -117,7 +117,7 @@ impl Ts {
         let largest = penalties[penalties.len() - 1];
         let gain = |share: f64| share * (1.0 + largest) - largest;
         let (low, high) = (gain(beta.inverse_cdf(0.025)), gain(beta.inverse_cdf(0.975)));
-        Candidate {
+        Weighed {
             index: gain(draw),
             mean: gain(beta.mean().unwrap_or(0.5)),
             width: (high - low) / 2.0,
@@ -174,6 +174,6 @@ impl Policy for Ts {
     }
 
     fn explain(&self) -> Explanation {
-        self.last.explain(|pair, draw| self.candidate(pair, draw))
+        self.last.explain(|pair, draw| self.weighed(pair, draw))
     }
 }

@@ -148,11 +148,11 @@ impl Policy for Ucb {
             self.estimates.arms(),
             |arm| &self.lines[arm * points..][..points],
             |arm, k| {
-                let mut candidate = self.estimates.candidate(arm, k, f64::NAN);
+                let mut weighed = self.estimates.weighed(arm, k, f64::NAN);
                 let stat = &self.played[arm * points + k];
-                candidate.count = u64::from(stat.count);
-                candidate.pending = u64::from(stat.pending);
-                candidate
+                weighed.count = u64::from(stat.count);
+                weighed.pending = u64::from(stat.pending);
+                weighed
             },
         )
     }

@@ -15,7 +15,7 @@ use super::rcucb::Width;
 use super::recommendation::{Recommend, interval};
 use super::survival::Survival;
 use super::tournament::Tournament;
-use super::{Candidate, Explanation, Options, Policy, Problem, Recommendation};
+use super::{Explanation, Options, Policy, Problem, Recommendation, Weighed};
 use crate::round::{ArmId, Limit, Observation, Price, Pull, Round};
 
 /// As scenarios and the command line say it.
@@ -147,10 +147,10 @@ impl ZRcucb {
         self.grids[arm.index()].limits().to_vec()
     }
 
-    fn candidate(&self, arm: usize, k: usize) -> Candidate {
+    fn weighed(&self, arm: usize, k: usize) -> Weighed {
         let grid = &self.grids[arm];
         let stat = grid.stat(k);
-        Candidate {
+        Weighed {
             pull: self.pull(arm, k),
             compared_at: grid.limits()[k],
             index: f64::NAN,
@@ -220,7 +220,7 @@ impl Policy for ZRcucb {
         self.last.explain(
             self.grids.len(),
             |arm| self.grids[arm].lines(),
-            |arm, k| self.candidate(arm, k),
+            |arm, k| self.weighed(arm, k),
         )
     }
 }

@@ -309,7 +309,7 @@ fn kept_rounds(history: &History) -> Vec<usize> {
 pub fn failures(history: &History) -> Vec<FailureGroup> {
     // In their own order: rounds refer to them by their place.
     history
-        .failures
+        .failures()
         .iter()
         .map(|group| FailureGroup {
             reason: group.reason.clone(),

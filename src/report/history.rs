@@ -1,10 +1,11 @@
 //! A run as its journal tells it, read as far as it has been written; may be asked again while it grows.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::ReportError;
+use super::failures::{Failures, Reasons};
+use super::played::{Kind, Played};
 use crate::journal::{By, End, Header, Learned, PullRecord, Reader, Replay, Session, Step};
 use crate::orchestrator::{Brief, Limits, Plan};
 use crate::policy::zrcucb::{self, ZRcucb};
@@ -12,80 +13,6 @@ use crate::policy::{Known, Policy, PolicyKind, Problem, Recommendation, Survival
 use crate::round::{ArmId, Limit, LimitGrid, Observation, Price, Purpose, Round, Seen, randomness};
 use crate::scenario::{Resource, Scenario};
 use crate::space::Space;
-
-/// How a pull ended; as a number where there are many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// With a reward.
-    Rewarded,
-    /// Cut off at its limit.
-    Censored,
-    /// Without a reward although it was not cut off.
-    Failed,
-}
-
-impl serde::Serialize for Kind {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u8(*self as u8)
-    }
-}
-
-/// A round with an outcome. Numbers that are not there are not numbers.
-#[derive(Debug, Clone, Copy)]
-pub struct Played {
-    /// Its number.
-    pub round: u64,
-    /// What was pulled.
-    pub arm: ArmId,
-    /// What it was granted.
-    pub limit: f64,
-    /// Up to where it tells whether it had ended.
-    pub reach: f64,
-    /// The instance, counted from 1; 0 for none.
-    pub instance: u32,
-    /// Whether the policy chose it.
-    pub is_chosen: bool,
-    /// How it ended.
-    pub kind: Kind,
-    /// Of the failure, its group.
-    pub failure: u32,
-    /// The reward.
-    pub reward: f64,
-    /// What it used.
-    pub consumption: f64,
-    /// What it was worth.
-    pub gain: f64,
-    /// Seconds of the run when it ended.
-    pub at: f64,
-    /// Seconds it took.
-    pub wall: f64,
-    /// The slot it ran in, counted from 1; 0 where that was not written down.
-    pub slot: u32,
-}
-
-impl Played {
-    /// What it took of the resource, as far as is known: a pull without a figure took what it reached.
-    pub fn used(&self) -> f64 {
-        if self.consumption.is_finite() {
-            self.consumption
-        } else {
-            self.reach
-        }
-    }
-}
-
-/// Failures with one reason.
-#[derive(Debug, Clone)]
-pub struct Failures {
-    /// As the journal says it.
-    pub reason: String,
-    /// How many.
-    pub count: u64,
-    /// The first and the last round.
-    pub rounds: (u64, u64),
-    /// Some ends of stderr, each once: round, arm, text.
-    pub tails: Vec<(u64, ArmId, String)>,
-}
 
 /// The pair the policy would have named at some point.
 #[derive(Debug, Clone, Copy)]
@@ -108,13 +35,6 @@ pub struct SessionStart {
     /// Outcomes there were.
     pub learned: u64,
 }
-
-/// More reasons than this are put together: those that hold a time or an address are all different.
-const REASONS: usize = 100;
-/// Different ends of stderr that are kept per reason.
-const TAILS: usize = 3;
-/// Characters kept of each, from the end.
-const TAIL: usize = 2000;
 
 /// The policy brought to where the run is.
 enum Mind {
@@ -148,9 +68,7 @@ pub struct History {
     backlog: Vec<(Round, Observation)>,
     /// Rounds with an outcome, in the order in which they were learned from.
     pub rounds: Vec<Played>,
-    /// Failures by reason.
-    pub failures: Vec<Failures>,
-    reasons: BTreeMap<String, u32>,
+    reasons: Reasons,
     /// What the answer was on the way.
     pub incumbents: Vec<Incumbent>,
     /// z-RCUCB: round, arm and limit of every point that joined a grid.
@@ -201,8 +119,7 @@ impl History {
             stage: None,
             backlog: vec![],
             rounds: vec![],
-            failures: vec![],
-            reasons: BTreeMap::new(),
+            reasons: Reasons::default(),
             incumbents: vec![],
             refinements: vec![],
             sessions: vec![],
@@ -284,6 +201,11 @@ impl History {
             Mind::Plain(policy) => policy.believed(arm),
             Mind::Zooming(policy) => policy.believed(arm),
         }
+    }
+
+    /// Failures by reason.
+    pub fn failures(&self) -> &[Failures] {
+        self.reasons.failures()
     }
 
     /// Who chooses.
@@ -384,7 +306,7 @@ impl History {
         };
         let failure = match (&outcome.failed, kind) {
             (Some(reason), Kind::Failed) => {
-                self.note_failure(reason, pull, outcome.stderr.as_deref())
+                self.reasons.note(reason, pull, outcome.stderr.as_deref())
             }
             _ => 0,
         };
@@ -466,39 +388,6 @@ impl History {
         }
     }
 
-    fn note_failure(&mut self, reason: &str, pull: &PullRecord, stderr: Option<&str>) -> u32 {
-        let known = self.reasons.get(reason).copied();
-        let place = known.unwrap_or_else(|| {
-            let place = self.failures.len().min(REASONS);
-            if place == self.failures.len() {
-                let reason = if place == REASONS {
-                    "other reasons"
-                } else {
-                    reason
-                };
-                self.failures.push(Failures {
-                    reason: reason.to_owned(),
-                    count: 0,
-                    rounds: (pull.round.0, pull.round.0),
-                    tails: vec![],
-                });
-            }
-            if place < REASONS {
-                self.reasons.insert(reason.to_owned(), place as u32);
-            }
-            place as u32
-        });
-        let group = &mut self.failures[place as usize];
-        group.count += 1;
-        group.rounds.1 = pull.round.0;
-        let text = last_characters(stderr.unwrap_or_default().trim_end(), TAIL);
-        let is_new = !text.is_empty() && group.tails.iter().all(|(.., other)| other != text);
-        if is_new && group.tails.len() < TAILS {
-            group.tails.push((pull.round.0, pull.arm, text.to_owned()));
-        }
-        place
-    }
-
     fn goes_on(&mut self, at: Option<f64>) {
         self.seconds = self.seconds.max(at.unwrap_or(0.0));
     }
@@ -532,13 +421,4 @@ fn whole_path(folder: &Path) -> PathBuf {
     let whole = folder.canonicalize();
     let whole = whole.or_else(|_| std::path::absolute(folder));
     whole.unwrap_or_else(|_| folder.to_owned())
-}
-
-fn last_characters(text: &str, count: usize) -> &str {
-    let start = text
-        .char_indices()
-        .rev()
-        .nth(count.saturating_sub(1))
-        .map_or(0, |(place, _)| place);
-    &text[start..]
 }

@@ -21,7 +21,7 @@ use crate::orchestrator::{Clock, Next, Opened, Plan, RunError, Signals, open, ou
 use crate::policy::{PolicyKind, Problem};
 use crate::round::LimitGrid;
 use crate::scenario::{Budget, LimitSource, Scenario};
-use crate::target::{Ended, Ending, Job, Outcome, Target};
+use crate::target::{Ended, Ending, Outcome, Start, Target};
 
 /// What is played, and where its journals are.
 pub struct RealPlan {
@@ -405,7 +405,7 @@ impl Turns<'_, '_> {
         let (before, clock) = (side.seconds, Clock::from(side.seconds));
         let began = Instant::now();
         let pull = side.next()?;
-        self.ground.target.start(Job {
+        self.ground.target.start(Start {
             slot: 0,
             round: pull.round,
             pull: pull.pull(),

@@ -50,24 +50,24 @@ impl Plan {
 /// Plays everything and gives the standings, setting by setting, policies in their order.
 pub fn play_all(plan: &Plan, progress: &Progress) -> Vec<Standing> {
     let meetings = plan.settings.len() * plan.policies.len();
-    let jobs = (meetings as u64).saturating_mul(plan.repetitions);
+    let games = (meetings as u64).saturating_mul(plan.repetitions);
     let checkpoints = checkpoints(plan.rounds);
     let mut standings = Vec::with_capacity(meetings);
     let mut tally = Tally::new(plan.rounds);
     in_order(
-        jobs,
+        games,
         plan.threads,
-        |job| {
-            let (setting, policy) = plan.meeting((job / plan.repetitions) as usize);
+        |game| {
+            let (setting, policy) = plan.meeting((game / plan.repetitions) as usize);
             progress.at(|| format!("{} {} {}", setting.name, setting.grid, policy.name()));
-            let seed = seed_of(plan.seed, job % plan.repetitions);
+            let seed = seed_of(plan.seed, game % plan.repetitions);
             play(setting, policy, seed, &checkpoints, &|more| {
                 progress.advance(more);
             })
         },
-        |job, played| {
+        |game, played| {
             tally.add(&played);
-            if (job + 1) % plan.repetitions == 0 {
+            if (game + 1) % plan.repetitions == 0 {
                 let (setting, policy) = plan.meeting(standings.len());
                 standings.push(tally.standing(&setting.posed(), policy));
                 tally = Tally::new(plan.rounds);
@@ -77,10 +77,10 @@ pub fn play_all(plan: &Plan, progress: &Progress) -> Vec<Standing> {
     standings
 }
 
-/// Works on jobs 0..`jobs` on several threads, and hands over what they brought in the order of their numbers: sums of
+/// Works on games 0..`games` on several threads, and hands over what they brought in the order of their numbers: sums of
 /// floating-point numbers depend on it, and nothing else may.
 pub(super) fn in_order<T: Send>(
-    jobs: u64,
+    games: u64,
     threads: usize,
     work: impl Fn(u64) -> T + Sync,
     mut take: impl FnMut(u64, T),
@@ -89,8 +89,8 @@ pub(super) fn in_order<T: Send>(
     let (sender, results) = mpsc::channel::<(u64, T)>();
     let work = |sender: mpsc::Sender<(u64, T)>| {
         loop {
-            let job = next.fetch_add(1, Ordering::Relaxed);
-            if job >= jobs || sender.send((job, work(job))).is_err() {
+            let game = next.fetch_add(1, Ordering::Relaxed);
+            if game >= games || sender.send((game, work(game))).is_err() {
                 return;
             }
         }
@@ -102,8 +102,8 @@ pub(super) fn in_order<T: Send>(
         }
         drop(sender);
         let (mut early, mut due) = (BTreeMap::new(), 0);
-        for (job, result) in results {
-            early.insert(job, result);
+        for (game, result) in results {
+            early.insert(game, result);
             while let Some(result) = early.remove(&due) {
                 take(due, result);
                 due += 1;

@@ -1,10 +1,22 @@
 //! The built-in forest as target: fits on threads of their own, or in a process of its own.
+//!
+//! ```
+//! use captime::scenario::{Target, parse};
+//! use captime::target::forest::read_data;
+//!
+//! let text = "target: {forest: {data: datasets/ames_like.csv, predict: Sale_Price}}\n\
+//!             arms: {grid: {trees: [100, 200]}}\nlimits: {of: cpu, max: 5s, grid: 5}\n";
+//! let scenario = parse(text, "mine.yaml".as_ref(), ".".as_ref())?.scenario;
+//! let Target::Forest(forest) = &scenario.target else { unreachable!("that is what it says") };
+//! assert!(read_data(forest)?.rows() > 1000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
-use super::{Ended, Ending, Ends, Failing, Guard, Job, Measured, Outcome, Target};
+use super::{Ended, Ending, Ends, Failing, Guard, Measured, Outcome, Start, Target};
 use crate::learner::engine::{self, EngineKind, EngineOutcome};
 use crate::learner::{
     Allowance, Consumed, Dataset, DatasetError, LevelOrder, Normalise, Params, ReadOptions,
@@ -31,7 +43,7 @@ pub struct ForestTarget {
 }
 
 struct Slot {
-    jobs: mpsc::Sender<(Job, Arc<Stop>)>,
+    starts: mpsc::Sender<(Start, Arc<Stop>)>,
     /// What no fit may exceed, besides its limit.
     guards: Vec<Allowance>,
     /// Ends the fit under way.
@@ -82,7 +94,7 @@ impl ForestTarget {
         });
         let slots = (0..slots)
             .map(|number| {
-                let (jobs, inbox) = mpsc::channel();
+                let (starts, inbox) = mpsc::channel();
                 let shared = Arc::clone(&shared);
                 let cpus = cpus.and_then(|cpus| cpus.get(number).cloned());
                 std::thread::Builder::new()
@@ -92,7 +104,7 @@ impl ForestTarget {
                         work(&shared, &inbox);
                     })?;
                 Ok(Slot {
-                    jobs,
+                    starts,
                     guards: guards(of, limits.guards),
                     stop: Arc::new(Stop::new()),
                 })
@@ -103,11 +115,11 @@ impl ForestTarget {
 }
 
 impl Target for ForestTarget {
-    fn start(&mut self, job: Job) {
-        let slot = &mut self.slots[job.slot];
+    fn start(&mut self, start: Start) {
+        let slot = &mut self.slots[start.slot];
         slot.stop = Arc::new(Stop::guarded(slot.guards.clone()));
         // Its thread ends only when this sender is gone.
-        let _ = slot.jobs.send((job, Arc::clone(&slot.stop)));
+        let _ = slot.starts.send((start, Arc::clone(&slot.stop)));
     }
 
     fn stop(&mut self, slot: usize) {
@@ -124,17 +136,17 @@ fn pin(cpus: Option<&[usize]>) {
     }
 }
 
-fn work(shared: &Shared, inbox: &mpsc::Receiver<(Job, Arc<Stop>)>) {
-    while let Ok((job, stop)) = inbox.recv() {
+fn work(shared: &Shared, inbox: &mpsc::Receiver<(Start, Arc<Stop>)>) {
+    while let Ok((start, stop)) = inbox.recv() {
         // A panic in a fit is a failure of that pull, not the end of the night.
-        let run = std::panic::AssertUnwindSafe(|| fit(shared, &job, &stop));
+        let run = std::panic::AssertUnwindSafe(|| fit(shared, &start, &stop));
         let ending = std::panic::catch_unwind(run)
-            .unwrap_or_else(|_| failed(&job, "the fit panicked".into(), None));
+            .unwrap_or_else(|_| failed(&start, "the fit panicked".into(), None));
         if shared
             .ends
             .send(Ended {
-                slot: job.slot,
-                round: job.round,
+                slot: start.slot,
+                round: start.round,
                 ending,
             })
             .is_err()
@@ -144,21 +156,21 @@ fn work(shared: &Shared, inbox: &mpsc::Receiver<(Job, Arc<Stop>)>) {
     }
 }
 
-fn fit(shared: &Shared, job: &Job, stop: &Arc<Stop>) -> Ending {
-    let configuration = shared.space.configuration(job.pull.arm);
-    let params = match params(&configuration, job.seed, shared.forest.threads) {
+fn fit(shared: &Shared, start: &Start, stop: &Arc<Stop>) -> Ending {
+    let configuration = shared.space.configuration(start.pull.arm);
+    let params = match params(&configuration, start.seed, shared.forest.threads) {
         Ok(params) => params,
-        Err(reason) => return failed(job, reason, None),
+        Err(reason) => return failed(start, reason, None),
     };
-    let split = match Split::random(shared.data.rows(), shared.forest.train, job.seed) {
+    let split = match Split::random(shared.data.rows(), shared.forest.train, start.seed) {
         Ok(split) => split,
-        Err(error) => return failed(job, error.to_string(), None),
+        Err(error) => return failed(start, error.to_string(), None),
     };
     let allowance = Allowance {
         resource: shared.of,
-        amount: job.pull.limit.get(),
+        amount: start.pull.limit.get(),
     };
-    let outcome = engine(shared.forest.engine).engine().run(&engine::Job {
+    let outcome = engine(shared.forest.engine).engine().run(&engine::Fit {
         data: &shared.data,
         split: &split,
         params: &params,
@@ -166,14 +178,14 @@ fn fit(shared: &Shared, job: &Job, stop: &Arc<Stop>) -> Ending {
         allowance: Some(allowance),
     });
     match outcome {
-        Err(error) => failed(job, error.to_string(), None),
+        Err(error) => failed(start, error.to_string(), None),
         Ok(EngineOutcome::Stopped { consumed }) => {
             if let Some(guard) = stop.hit() {
-                guarded(job, shared.of, &consumed, named(guard))
+                guarded(start, shared.of, &consumed, named(guard))
             } else if stop.is_raised() {
                 Ending::Stopped
             } else {
-                brought(job.pull, shared.of, &consumed, None)
+                brought(start.pull, shared.of, &consumed, None)
             }
         }
         Ok(EngineOutcome::Done(fitted)) => {
@@ -183,14 +195,14 @@ fn fit(shared: &Shared, job: &Job, stop: &Arc<Stop>) -> Ending {
                 .into_iter()
                 .find(|guard| consumed.of(guard.resource) > guard.amount);
             if let Some(guard) = over {
-                return guarded(job, shared.of, &consumed, named(guard.resource));
+                return guarded(start, shared.of, &consumed, named(guard.resource));
             }
             let by = match shared.forest.normalise {
                 scenario::Normalise::Range => Normalise::Range,
                 scenario::Normalise::Sd => Normalise::Sd,
             };
             let seen = shared.data.evaluate(&split.test, &fitted.predicted, by);
-            brought(job.pull, shared.of, &consumed, Some(seen.reward))
+            brought(start.pull, shared.of, &consumed, Some(seen.reward))
         }
     }
 }
@@ -255,24 +267,29 @@ fn brought(pull: Pull, of: Resource, consumed: &Consumed, reward: Option<f64>) -
     }))
 }
 
-fn guarded(job: &Job, of: Resource, consumed: &Consumed, guard: Guard) -> Ending {
+fn guarded(start: &Start, of: Resource, consumed: &Consumed, guard: Guard) -> Ending {
     let failing = Failing {
         reason: format!("hit the {} guard", guard.name()),
         guard: Some(guard),
         stderr: String::new(),
     };
-    let outcome = Outcome::failed(job.pull, failing, Some(consumed.of(of)), measured(consumed));
+    let outcome = Outcome::failed(
+        start.pull,
+        failing,
+        Some(consumed.of(of)),
+        measured(consumed),
+    );
     Ending::Brought(Box::new(outcome))
 }
 
-fn failed(job: &Job, reason: String, consumption: Option<f64>) -> Ending {
+fn failed(start: &Start, reason: String, consumption: Option<f64>) -> Ending {
     let failing = Failing {
         reason,
         guard: None,
         stderr: String::new(),
     };
     Ending::Brought(Box::new(Outcome::failed(
-        job.pull,
+        start.pull,
         failing,
         consumption,
         Measured::default(),

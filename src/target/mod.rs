@@ -26,7 +26,7 @@ pub mod synthetic;
 
 pub use error::TargetError;
 pub use outcome::{Failing, Guard, Inexact, Measured, Outcome};
-pub use running::{Ended, Ending, Ends, InVirtualTime, Job, Target};
+pub use running::{Ended, Ending, Ends, InVirtualTime, Start, Target};
 
 use crate::round::{ArmId, Limit, Observation, Price, Pull, Round};
 

@@ -7,7 +7,7 @@ use crate::round::{Pull, Round};
 
 /// A pull to run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Job {
+pub struct Start {
     /// Where; slots are counted from 0, and one pull at a time runs in each.
     pub slot: usize,
     /// Its round.
@@ -70,7 +70,7 @@ pub type Ends = UnboundedSender<Ended>;
 /// Something that pulls are run on. Neither method waits for anything.
 pub trait Target {
     /// Starts a pull in a free slot.
-    fn start(&mut self, job: Job);
+    fn start(&mut self, start: Start);
 
     /// Stops the pull in this slot, if one is running; its end is told as ever.
     fn stop(&mut self, slot: usize);
@@ -91,8 +91,8 @@ impl InVirtualTime {
 }
 
 impl Target for InVirtualTime {
-    fn start(&mut self, job: Job) {
-        let ran = self.target.run(self.seed, job.round, job.pull);
+    fn start(&mut self, start: Start) {
+        let ran = self.target.run(self.seed, start.round, start.pull);
         let outcome = Outcome {
             observation: ran.observation,
             failure: None,
@@ -103,8 +103,8 @@ impl Target for InVirtualTime {
         };
         // Nobody listens any more only when the run is over.
         let _ = self.ends.send(Ended {
-            slot: job.slot,
-            round: job.round,
+            slot: start.slot,
+            round: start.round,
             ending: Ending::Brought(Box::new(outcome)),
         });
     }

@@ -49,7 +49,7 @@ fn a_forest_scenario_is_shown_with_its_672_arms() {
 }
 
 #[test]
-fn bad_data_are_refused_with_file_and_place_and_large_ones_left_to_trials() {
+fn bad_data_are_refused_with_file_and_place_and_large_ones_left_to_try() {
     let folder = forest_folder();
     let path = folder.path().join("data.csv");
     let good = std::fs::read_to_string(&path).unwrap();

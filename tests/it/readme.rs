@@ -1,6 +1,6 @@
 //! Everything the README shows, done: its commands, its scenario, its screen, its links.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -172,6 +172,25 @@ fn every_command_line_of_the_documentation_has_options_that_exist() {
     assert!(options > 15, "{options} options");
 }
 
+/// What headings of a page are called in links: small letters, digits and hyphens for spaces.
+fn anchors(page: &str) -> Vec<String> {
+    let mut is_code = false;
+    let mut anchors = vec![];
+    for line in page.lines() {
+        is_code ^= line.starts_with("```");
+        let title = line.trim_start_matches('#');
+        if is_code || title == line || !title.starts_with(' ') {
+            continue;
+        }
+        let plain = title.trim().to_lowercase();
+        let kept = plain
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        anchors.push(kept.collect::<String>().replace(' ', "-"));
+    }
+    anchors
+}
+
 #[test]
 fn every_link_of_the_documentation_leads_somewhere() {
     let mut links = 0;
@@ -181,17 +200,23 @@ fn every_link_of_the_documentation_leads_somewhere() {
             .split("](")
             .skip(1)
             .map(|rest| rest.split(')').next().unwrap())
+            .filter(|link| !link.contains("://"))
         {
-            let file = link.split('#').next().unwrap();
-            if file.is_empty() || file.contains("://") {
-                continue;
-            }
             links += 1;
-            assert!(
-                page.parent().unwrap().join(file).exists(),
-                "{}: {link}",
-                page.display()
-            );
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let there = match file {
+                "" => page.clone(),
+                file => page.parent().unwrap().join(file),
+            };
+            assert!(there.exists(), "{}: {link}", page.display());
+            if !anchor.is_empty() {
+                let known = anchors(&fs::read_to_string(&there).unwrap());
+                assert!(
+                    known.iter().any(|known| known == anchor),
+                    "{}: {link} is none of {known:?}",
+                    page.display()
+                );
+            }
         }
     }
     assert!(links > 10, "{links} links");
@@ -212,16 +237,26 @@ fn every_figure_of_the_comparison_is_one_that_was_measured() {
         let page = row.split_once("](").unwrap().1.split(')').next().unwrap();
         let page = fs::read_to_string(root().join(page)).unwrap();
         let cells: Vec<&str> = row.split('|').collect();
+        let measured = figures(&page);
         // The first cell says what was measured, the last one links.
-        for figure in cells[2..cells.len() - 2]
-            .iter()
-            .flat_map(|cell| cell.split(|c: char| !c.is_ascii_digit() && c != '.'))
-            .map(|figure| figure.trim_matches('.'))
-            .filter(|figure| !figure.is_empty())
-        {
-            assert!(page.contains(figure), "{figure} in {row}");
+        for figure in figures(&cells[2..cells.len() - 2].join(" ")) {
+            assert!(measured.contains(&figure), "{figure} in {row}");
         }
     }
+}
+
+/// The numbers of a text, whole and with their signs: `-0.3` is not `0.3`, and `0` stands in no `10`.
+fn figures(text: &str) -> BTreeSet<String> {
+    let figure = regex::Regex::new(r"(?:^|[^\w.+-])([+-]?\d+(?:\.\d+)?)\b").unwrap();
+    let found = figure.captures_iter(text);
+    found.map(|found| found[1].to_owned()).collect()
+}
+
+#[test]
+fn a_figure_is_a_whole_number_with_its_sign() {
+    let found = figures("SMAC3 1224 ± 201, (+0.97 %) -0.3 ms, 10; 0.5.");
+    let all = ["+0.97", "-0.3", "0.5", "10", "1224", "201"];
+    assert_eq!(found, BTreeSet::from(all.map(String::from)));
 }
 
 #[test]

@@ -296,11 +296,11 @@ budget: {rounds: 6}
 }
 
 #[test]
-fn trials_show_what_was_read() {
+fn pulls_that_are_tried_show_what_was_read() {
     let scene = Scene::new(SCRIPT);
     let (shown, _) = expect(&scene.captime(&["check", "s.yaml", "--try", "2"]), 0);
     for text in [
-        "trial 1   arm 1: a=1 b=1",
+        "pull 1    arm 1: a=1 b=1",
         "command   sh -c",
         "limit     10 s",
         "exit      0",

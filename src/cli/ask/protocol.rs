@@ -9,7 +9,7 @@ use super::Recording;
 use crate::journal::{JournalError, Learned, OutcomeRecord, PullRecord};
 use crate::nearest::nearest;
 use crate::orchestrator::{Next, State};
-use crate::policy::{Candidate, Explanation, Why};
+use crate::policy::{Explanation, Weighed, Why};
 use crate::round::{Limit, Observation, Seen};
 use crate::scenario::Scenario;
 
@@ -232,7 +232,7 @@ impl<'s> Desk<'s> {
         }
         let best = match content.get("limit").filter(|value| !value.is_null()) {
             None => self.state.recommend(),
-            Some(limit) => self.state.recommend_at(self.known_limit(limit)?),
+            Some(limit) => self.state.answer(Some(self.known_limit(limit)?)),
         };
         let best = best.map(|best| {
             json!({
@@ -278,13 +278,13 @@ impl<'s> Desk<'s> {
         json!({"explain": {
             "id": pull.round,
             "why": why,
-            "chosen": explanation.chosen.map(|candidate| self.candidate(candidate)),
-            "runner_up": explanation.runner_up.map(|candidate| self.candidate(candidate)),
+            "chosen": explanation.chosen.map(|weighed| self.weighed(weighed)),
+            "runner_up": explanation.runner_up.map(|weighed| self.weighed(weighed)),
             "turn": explanation.turn,
         }})
     }
 
-    fn candidate(&self, candidate: Candidate) -> Value {
+    fn weighed(&self, weighed: Weighed) -> Value {
         #[derive(Serialize)]
         struct Flat {
             arm: crate::round::ArmId,
@@ -302,19 +302,19 @@ impl<'s> Desk<'s> {
             survival: f64,
         }
         json!(Flat {
-            arm: candidate.pull.arm,
-            limit: candidate.pull.limit,
-            configuration: self.scenario.space.configuration(candidate.pull.arm),
-            compared_at: candidate.compared_at,
-            index: candidate.index,
-            mean: candidate.mean,
-            width: candidate.width,
-            interval: candidate.interval,
-            refinement: candidate.refinement,
-            count: candidate.count,
-            arm_count: candidate.arm_count,
-            pending: candidate.pending,
-            survival: candidate.survival,
+            arm: weighed.pull.arm,
+            limit: weighed.pull.limit,
+            configuration: self.scenario.space.configuration(weighed.pull.arm),
+            compared_at: weighed.compared_at,
+            index: weighed.index,
+            mean: weighed.mean,
+            width: weighed.width,
+            interval: weighed.interval,
+            refinement: weighed.refinement,
+            count: weighed.count,
+            arm_count: weighed.arm_count,
+            pending: weighed.pending,
+            survival: weighed.survival,
         })
     }
 }

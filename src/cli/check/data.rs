@@ -12,7 +12,7 @@ const MOST_BYTES: u64 = 20 << 20;
 
 /// Reads the data as the first pull would: ragged rows, a constant target and the like are refused now.
 ///
-/// Trials read them anyway, unless they do so in processes of their own.
+/// `--try` reads them anyway, unless the fits are in processes of their own.
 pub(super) fn read(scenario: &Scenario, is_tried: bool) -> Result<(), Failure> {
     let Target::Forest(forest) = &scenario.target else {
         return Ok(());

@@ -303,11 +303,7 @@ fn budget(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
     let budget = &scenario.budget;
     let mut shown = vec![];
     shown.extend(budget.rounds.map(|rounds| format!("{rounds} rounds")));
-    shown.extend(
-        budget
-            .wall
-            .map(|wall| format!("{} of wall time", seconds(wall))),
-    );
+    shown.extend(budget.wall.map(|wall| format!("{} of wall", seconds(wall))));
     shown.extend(budget.consumption.map(|consumption| {
         format!(
             "{} of {} used by pulls",

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::journal::{By, PullRecord};
-use crate::policy::{Candidate, Explanation, Turn, Why};
+use crate::policy::{Explanation, Turn, Weighed, Why};
 use crate::progress::Words;
 use crate::quantity::counted;
 
@@ -25,12 +25,12 @@ pub(super) fn as_text(pull: &PullRecord, explanation: &Explanation, words: &Word
         Some(Turn::Challenge { .. }) => "incumbent",
         _ => "runner-up",
     };
-    for (what, candidate) in [
+    for (what, weighed) in [
         ("chosen", &explanation.chosen),
         (second, &explanation.runner_up),
     ] {
-        if let Some(candidate) = candidate {
-            describe(what, explanation.why, candidate, words, &mut out);
+        if let Some(weighed) = weighed {
+            describe(what, explanation.why, weighed, words, &mut out);
         }
     }
     if let Some(text) = otherwise(explanation) {
@@ -168,7 +168,7 @@ fn after(turn: Turn) -> String {
 }
 
 /// How the runner-up comes to have the largest index.
-fn overtaken(chosen: &Candidate, gap: f64) -> String {
+fn overtaken(chosen: &Weighed, gap: f64) -> String {
     let mut text = format!(
         "the runner-up comes first if the mean of the chosen pair falls by more than {gap:.6}, or its own rises by as much"
     );
@@ -185,14 +185,14 @@ fn overtaken(chosen: &Candidate, gap: f64) -> String {
     text
 }
 
-fn describe(what: &str, why: Why, candidate: &Candidate, words: &Words, out: &mut String) {
+fn describe(what: &str, why: Why, weighed: &Weighed, words: &Words, out: &mut String) {
     let _ = writeln!(
         out,
         "{what}: {} up to {}",
-        words.arm(candidate.pull.arm),
-        words.limit(candidate.pull.limit)
+        words.arm(weighed.pull.arm),
+        words.limit(weighed.pull.limit)
     );
-    let Candidate {
+    let Weighed {
         index,
         mean,
         width,
@@ -202,7 +202,7 @@ fn describe(what: &str, why: Why, candidate: &Candidate, words: &Words, out: &mu
         arm_count,
         pending,
         ..
-    } = *candidate;
+    } = *weighed;
     let _ = match why {
         Why::Index if !index.is_finite() => {
             writeln!(out, "  no index yet: no pull tells about it")
@@ -221,7 +221,7 @@ fn describe(what: &str, why: Why, candidate: &Candidate, words: &Words, out: &mu
         Why::Sample if index.is_finite() => writeln!(
             out,
             "  drawn gain {index:.6}{}; believed {mean:.6}, 95 % of it from {low:.6} to {high:.6}",
-            climbing(candidate, words)
+            climbing(weighed, words)
         ),
         _ if count > 0 => writeln!(
             out,
@@ -234,10 +234,10 @@ fn describe(what: &str, why: Why, candidate: &Candidate, words: &Words, out: &mu
     } else {
         "pulls tell"
     };
-    let running = if candidate.survival.is_finite() {
+    let running = if weighed.survival.is_finite() {
         format!(
             "; {:.1} % still running at the limit",
-            100.0 * candidate.survival
+            100.0 * weighed.survival
         )
     } else {
         String::new()
@@ -249,13 +249,13 @@ fn describe(what: &str, why: Why, candidate: &Candidate, words: &Words, out: &mu
 }
 
 /// Where what was drawn is not for the limit that is played.
-fn climbing(candidate: &Candidate, words: &Words) -> String {
-    if candidate.compared_at == candidate.pull.limit {
+fn climbing(weighed: &Weighed, words: &Words) -> String {
+    if weighed.compared_at == weighed.pull.limit {
         return String::new();
     }
     let (aim, limit) = (
-        words.limit(candidate.compared_at),
-        words.limit(candidate.pull.limit),
+        words.limit(weighed.compared_at),
+        words.limit(weighed.pull.limit),
     );
     format!(
         " at {aim}, where it is compared (it climbs there, one limit with each run, and is at {limit} now)"

@@ -45,7 +45,7 @@ impl Summary<'_> {
         writeln!(to)?;
         self.write_best(to)?;
         writeln!(to)?;
-        self.write_cost(to)?;
+        self.write_consumed(to)?;
         self.write_failures(to)?;
         writeln!(to, "journal   {}", self.folder.join(FILE).display())?;
         let report = self.folder.join(REPORT);
@@ -74,12 +74,12 @@ impl Summary<'_> {
         write_best(self.scenario, self.words, best, to)
     }
 
-    fn write_cost(&self, to: &mut dyn Write) -> Result<()> {
+    fn write_consumed(&self, to: &mut dyn Write) -> Result<()> {
         let tally = self.state.tally();
         writeln!(to, "rounds    {}", self.words.tally(tally))?;
         let used = self.words.amount(tally.consumption);
         let cpu = if self.account.cpu > 0.0 && self.words.resource != Resource::Cpu {
-            format!(", {} of CPU time", quantity::seconds(self.account.cpu))
+            format!(", {} of cpu", quantity::seconds(self.account.cpu))
         } else {
             String::new()
         };
@@ -89,7 +89,7 @@ impl Summary<'_> {
         } else {
             String::new()
         };
-        writeln!(to, "cost      {used} of {of}{cpu}{took}")?;
+        writeln!(to, "consumed  {used} of {of}{cpu}{took}")?;
         if self.account.clamped > 0 {
             writeln!(
                 to,
@@ -206,7 +206,7 @@ pub(in crate::cli) fn write_nothing(to: &mut dyn Write) -> Result<()> {
     writeln!(
         to,
         "best      nothing: no pull has brought a reward yet\n          \
-         `captime check SCENARIO --try 3` shows what becomes of pulls; if all are cut off, raise the largest limit"
+         `captime check SCENARIO --try 3` shows what becomes of pulls; if all are censored, raise the largest limit"
     )
 }
 
@@ -248,7 +248,7 @@ pub(in crate::cli) fn write_gain(best: Recommendation, to: &mut dyn Write) -> Re
         ..
     } = best;
     let pulls = quantity::counted(pulls, "pull");
-    let unfinished = format!("{:.1} % of them cut off or failed", 100.0 * censored);
+    let unfinished = format!("{:.1} % of them censored or failed", 100.0 * censored);
     // To the digits that are shown.
     if (gain - mean).abs() < 0.5e-4 {
         writeln!(

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Engine, EngineError, EngineOutcome, Fitted, Job};
+use super::{Engine, EngineError, EngineOutcome, Fit, Fitted};
 use crate::learner::forest::{FitOutcome, fit_until};
 
 pub(super) struct Builtin;
@@ -12,14 +12,14 @@ impl Engine for Builtin {
         true
     }
 
-    fn run(&self, job: &Job<'_>) -> Result<EngineOutcome, EngineError> {
-        let Job {
+    fn run(&self, fit: &Fit<'_>) -> Result<EngineOutcome, EngineError> {
+        let Fit {
             data,
             split,
             params,
             stop,
             allowance,
-        } = *job;
+        } = *fit;
         match fit_until(data, &split.train, params, stop, allowance)? {
             FitOutcome::Stopped { consumed } => Ok(EngineOutcome::Stopped { consumed }),
             FitOutcome::Done { forest, consumed } => {
@@ -32,7 +32,7 @@ impl Engine for Builtin {
                     predict_seconds,
                     leaves: Some(forest.mean_leaves()),
                     importance: forest.importance().map(<[f64]>::to_vec),
-                    out_of_bag_error: job
+                    out_of_bag_error: fit
                         .params
                         .out_of_bag
                         .then(|| forest.out_of_bag_error(data))

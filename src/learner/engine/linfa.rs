@@ -7,14 +7,14 @@
 use std::time::Instant;
 
 use linfa::DatasetBase;
-use linfa::traits::{Fit, Predict};
+use linfa::traits::{Fit as _, Predict};
 use linfa_ensemble::RandomForestParams;
 use linfa_trees::DecisionTree;
 use ndarray::{Array1, Array2};
 use rand_08::SeedableRng;
 use rand_08::rngs::StdRng;
 
-use super::{Engine, EngineError, EngineKind, EngineOutcome, Fitted, Job, plain_rows};
+use super::{Engine, EngineError, EngineKind, EngineOutcome, Fit, Fitted, plain_rows};
 use crate::learner::dataset::Task;
 use crate::learner::forest::FitError;
 use crate::learner::stop::{Meter, Stop};
@@ -33,8 +33,8 @@ impl Engine for Linfa {
         false
     }
 
-    fn run(&self, job: &Job<'_>) -> Result<EngineOutcome, EngineError> {
-        let (data, params) = (job.data, job.params);
+    fn run(&self, fit: &Fit<'_>) -> Result<EngineOutcome, EngineError> {
+        let (data, params) = (fit.data, fit.params);
         if data.task() == Task::Regression {
             return Err(EngineError::Task {
                 engine: EngineKind::Linfa,
@@ -49,9 +49,9 @@ impl Engine for Linfa {
             let flat = plain_rows(EngineKind::Linfa, data, rows)?.concat();
             Array2::from_shape_vec((rows.len(), data.predictors()), flat).map_err(failed)
         };
-        let (train, test) = (rows(&job.split.train)?, rows(&job.split.test)?);
+        let (train, test) = (rows(&fit.split.train)?, rows(&fit.split.test)?);
         let y = data.target().y();
-        let targets = job.split.train.iter().map(|&row| y[row as usize] as usize);
+        let targets = fit.split.train.iter().map(|&row| y[row as usize] as usize);
         let train = DatasetBase::new(train, Array1::from_iter(targets));
         // linfa splits nodes of at least this weight, ranger those above min_node_size.
         let min_split = params.min_node_size(data.task()).saturating_add(1);

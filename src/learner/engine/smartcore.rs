@@ -10,7 +10,7 @@ use smartcore::ensemble::random_forest_regressor::{
 };
 use smartcore::linalg::basic::matrix::DenseMatrix;
 
-use super::{Engine, EngineError, EngineKind, EngineOutcome, Fitted, Job, plain_rows};
+use super::{Engine, EngineError, EngineKind, EngineOutcome, Fit, Fitted, plain_rows};
 use crate::learner::dataset::Task;
 use crate::learner::forest::FitError;
 use crate::learner::stop::{Meter, Stop};
@@ -29,8 +29,8 @@ impl Engine for Smartcore {
         false
     }
 
-    fn run(&self, job: &Job<'_>) -> Result<EngineOutcome, EngineError> {
-        let (data, params) = (job.data, job.params);
+    fn run(&self, fit: &Fit<'_>) -> Result<EngineOutcome, EngineError> {
+        let (data, params) = (fit.data, fit.params);
         let mtry = params
             .check_for(data.predictors())
             .map_err(FitError::Params)?;
@@ -38,9 +38,9 @@ impl Engine for Smartcore {
             let rows = plain_rows(EngineKind::Smartcore, data, rows)?;
             DenseMatrix::from_2d_vec(&rows).map_err(failed)
         };
-        let (train, test) = (rows(&job.split.train)?, rows(&job.split.test)?);
+        let (train, test) = (rows(&fit.split.train)?, rows(&fit.split.test)?);
         let y = data.target().y();
-        let targets = job.split.train.iter().map(|&row| y[row as usize]);
+        let targets = fit.split.train.iter().map(|&row| y[row as usize]);
         // smartcore splits nodes of at least this size, ranger those above min_node_size.
         let min_samples_split = params.min_node_size(data.task()).saturating_add(1);
         let never = Stop::new();

@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::fit;
-use crate::learner::engine::{EngineKind, EngineOutcome, Job};
+use crate::learner::engine::{EngineKind, EngineOutcome, Fit};
 use crate::learner::{
     Dataset, Importance, LevelOrder, Normalise, Params, Quality, ReadOptions, Split, Stop, Task,
 };
@@ -73,14 +73,14 @@ fn blobs(rows: usize, classes: usize, seed: u64) -> Dataset {
 
 fn quality(engine: EngineKind, data: &Dataset, params: &Params, seed: u64) -> f64 {
     let split = Split::random(data.rows(), 0.7, seed).unwrap();
-    let job = Job {
+    let fit = Fit {
         data,
         split: &split,
         params,
         stop: &Stop::new(),
         allowance: None,
     };
-    let EngineOutcome::Done(fitted) = engine.engine().run(&job).unwrap() else {
+    let EngineOutcome::Done(fitted) = engine.engine().run(&fit).unwrap() else {
         panic!("nothing stops it");
     };
     match data
@@ -144,14 +144,14 @@ fn all_engines_tell_classes_apart() {
 fn engines_say_what_they_cannot_do() {
     let split = Split::random(20, 0.5, 1).unwrap();
     let run = |engine: EngineKind, data: &Dataset| {
-        let job = Job {
+        let fit = Fit {
             data,
             split: &split,
             params: &Params::default(),
             stop: &Stop::new(),
             allowance: None,
         };
-        engine.engine().run(&job).unwrap_err()
+        engine.engine().run(&fit).unwrap_err()
     };
     let numbers = friedman(20, 1);
     let error = run(EngineKind::Linfa, &numbers);

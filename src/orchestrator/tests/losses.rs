@@ -12,16 +12,16 @@ struct Losing {
 }
 
 impl Target for Losing {
-    fn start(&mut self, job: Job) {
-        let ending = if (self.is_lost)(job.round.0) {
+    fn start(&mut self, start: Start) {
+        let ending = if (self.is_lost)(start.round.0) {
             Ending::Lost { why: "gone".into() }
         } else {
-            let ran = self.inner.run(5, job.round, job.pull);
+            let ran = self.inner.run(5, start.round, start.pull);
             brought(&ran)
         };
         let _ = self.ends.send(Ended {
-            slot: job.slot,
-            round: job.round,
+            slot: start.slot,
+            round: start.round,
             ending,
         });
     }

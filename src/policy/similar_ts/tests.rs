@@ -224,7 +224,7 @@ fn without_a_choice_of_instances_it_learns_all_the_same() {
 #[test]
 fn the_answer_for_a_limit_says_what_it_rests_on() {
     let (policy, _) = play("similar-ts", 300, true, 4);
-    let answer = policy.recommend_at(Limit::new(30.0).unwrap()).unwrap();
+    let answer = policy.answer(Some(Limit::new(30.0).unwrap())).unwrap();
     assert!(answer.pulls > 0);
     assert!(answer.interval.0 <= answer.gain && answer.gain <= answer.interval.1);
     assert!(answer.interval.0 < answer.interval.1);

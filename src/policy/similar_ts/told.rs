@@ -9,7 +9,7 @@ use super::belief::{Draw, Mean, cells};
 use super::pool::Drawn;
 use super::{Answer, SimilarTs};
 use crate::policy::recommendation::interval_of;
-use crate::policy::{Candidate, Recommendation};
+use crate::policy::{Recommendation, Weighed};
 use crate::round::Limit;
 
 /// Curves drawn for the interval around a gain.
@@ -114,16 +114,16 @@ impl SimilarTs {
     }
 
     /// A member as it was seen when its curve was drawn.
-    pub(super) fn candidate(&self, (place, drawn): (usize, Drawn), index: f64) -> Candidate {
+    pub(super) fn weighed(&self, (place, drawn): (usize, Drawn), index: f64) -> Weighed {
         let arm = self.pool.members[place].arm as usize;
         let belief = self.beliefs(place, drawn.aim..drawn.aim + 1)[0];
-        Candidate {
+        Weighed {
             compared_at: self.estimates.pull(arm, drawn.aim).limit,
             mean: belief.gain,
             width: (belief.interval.1 - belief.interval.0) / 2.0,
             interval: belief.interval,
             survival: self.survival(place, drawn.k),
-            ..self.estimates.candidate(arm, drawn.k, index)
+            ..self.estimates.weighed(arm, drawn.k, index)
         }
     }
 

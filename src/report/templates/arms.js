@@ -41,7 +41,7 @@ function armsSection(data, kept) {
   const example = arms.parameters.slice(0, 2).map((name, place) => `${name}=${arms.values[place][0]}`).join(" ") || arms.names[0];
   const search = h("input", {type: "search", placeholder: `Search: ${example || "a number"}`, "aria-label": "Search arms", id: "arms-search"});
   const choice = h("select", {"aria-label": "Which arms", id: "arms-filter"},
-    [["all", "all arms"], ["pulled", "pulled"], ["never", "never pulled"], ["rewarded", "with rewards"], ["censored", "always cut off"], ["failed", "with failures"]].map(([value, text]) => h("option", {value}, text)));
+    [["all", "all arms"], ["pulled", "pulled"], ["never", "never pulled"], ["rewarded", "with rewards"], ["censored", "always censored"], ["failed", "with failures"]].map(([value, text]) => h("option", {value}, text)));
   const shown = h("span", {class: "note"});
   const tests = {
     all: () => true, pulled: (row) => arms.pulls[row] > 0, never: (row) => arms.pulls[row] === 0,
@@ -130,7 +130,7 @@ function openArm(data, arm) {
   if (curves) {
     const {axis, at} = limitAxis(resource, curves.gain.map((point) => point[0]), curves.survival.map((point) => point[0]));
     const charts = [chart({
-      id: "arm-survival", title: "Share of its pulls still running", legend: (colours) => [{label: "Kaplan-Meier, 95 % band", colour: colours.series[0]}, {label: "cut off or failed", colour: colours.series[0], symbol: "plus"}],
+      id: "arm-survival", title: "Share of its pulls still running", legend: (colours) => [{label: "Kaplan-Meier, 95 % band", colour: colours.series[0]}, {label: "censored or failed", colour: colours.series[0], symbol: "plus"}],
       draw: ({colours}) => ({
         height: 240, x: axis("consumption"), y: {label: "share still running", domain: [0, 1], tickFormat: "%"},
         marks: [

@@ -68,7 +68,7 @@ function limitSection(data) {
   const rule = (colours) => answer && Plot.ruleX([at(answer.limit)], {stroke: colours.ink, strokeDasharray: "4 3", strokeOpacity: 0.7});
   const charts = [
     chart({
-      id: "survival", title: "Share of pulls still running", legend: (colours) => [...key(colours), {label: "cut off or failed", colour: colours.ink, symbol: "plus"}],
+      id: "survival", title: "Share of pulls still running", legend: (colours) => [...key(colours), {label: "censored or failed", colour: colours.ink, symbol: "plus"}],
       note: "Kaplan-Meier with 95 % bands for the answer and the default arm. The dashed line is the limit to use.",
       draw: ({colours}) => ({
         x: limitsFor("consumption"),
@@ -130,7 +130,7 @@ function limitSection(data) {
   }
   if (price) {
     charts.push(chart({
-      id: "price", title: "Where cost and penalty come from", legend: (colours) => [{label: "cost of a consumption", colour: colours.series[0]}, {label: "penalty of being cut off at a limit", colour: colours.series[1], dash: DASHES[1]}],
+      id: "price", title: "Where cost and penalty come from", legend: (colours) => [{label: "cost of a consumption", colour: colours.series[0]}, {label: "penalty of being censored at a limit", colour: colours.series[1], dash: DASHES[1]}],
       note: `cost: ${price.cost}; penalty: ${price.penalty}; x = consumption / ${amount(resource, price.unit)}`,
       draw: ({colours}) => ({
         x: {label: `consumption or limit (${unit})`}, y: {label: "price", zero: true},

@@ -65,23 +65,23 @@ pub(super) struct Judged {
 /// Plays everything and gives the marks, policies in their order.
 pub fn judge_all(plan: &ExamPlan, progress: &Progress) -> Vec<Marks> {
     let points = points(&plan.budgets);
-    let jobs = (plan.policies.len() as u64).saturating_mul(plan.repetitions);
+    let games = (plan.policies.len() as u64).saturating_mul(plan.repetitions);
     let mut marks = Vec::with_capacity(plan.policies.len());
     let mut tally = Tally::new(&points);
     in_order(
-        jobs,
+        games,
         plan.threads,
-        |job| {
-            let policy = &plan.policies[(job / plan.repetitions) as usize];
+        |game| {
+            let policy = &plan.policies[(game / plan.repetitions) as usize];
             progress.at(|| format!("{} {}", plan.exam.name, policy.name()));
-            let seed = seed_of(plan.seed, job % plan.repetitions);
+            let seed = seed_of(plan.seed, game % plan.repetitions);
             play(&plan.exam, policy, seed, &points, &|more| {
                 progress.advance(more);
             })
         },
-        |job, judged| {
+        |game, judged| {
             tally.add(&judged);
-            if (job + 1) % plan.repetitions == 0 {
+            if (game + 1) % plan.repetitions == 0 {
                 marks.push(tally.marks(plan, &plan.policies[marks.len()]));
                 tally = Tally::new(&points);
             }
@@ -142,7 +142,7 @@ fn play(
 /// What the answer of now is worth.
 fn judge(exam: &Exam, policy: &dyn Policy) -> Judged {
     let first = ArmId::from_index(0);
-    let answer = policy.recommend_at(exam.full_limit());
+    let answer = policy.answer(Some(exam.full_limit()));
     let pair = policy.recommend();
     let worth = |arm: ArmId| exam.par10[arm.index()];
     let of_answer = worth(answer.map_or(first, |answer| answer.pull.arm));

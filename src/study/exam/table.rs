@@ -57,7 +57,7 @@ pub fn text(marks: &[Marks], to: &mut dyn Write) -> io::Result<()> {
             .collect();
         writeln!(
             to,
-            "\nafter {} of CPU time\n",
+            "\nafter {} of cpu\n",
             quantity::seconds(first.budgets[place].cpu)
         )?;
         budget_text(of_budget, to)?;

@@ -17,18 +17,18 @@ struct Losing {
 }
 
 impl Target for Losing {
-    fn start(&mut self, job: Job) {
-        if self.lost.0 != job.round.0 {
-            self.lost = (job.round.0, 0);
+    fn start(&mut self, start: Start) {
+        if self.lost.0 != start.round.0 {
+            self.lost = (start.round.0, 0);
         }
-        let ending = if job.pull.arm.index() == 0 && self.lost.1 < self.times {
+        let ending = if start.pull.arm.index() == 0 && self.lost.1 < self.times {
             self.lost.1 += 1;
             Ending::Lost {
                 why: "the launcher went away".into(),
             }
         } else {
             Ending::Brought(Box::new(Outcome {
-                observation: crate::round::Observation::ended(job.pull, 1.0, 0.1).unwrap(),
+                observation: crate::round::Observation::ended(start.pull, 1.0, 0.1).unwrap(),
                 failure: None,
                 consumption: Some(0.1),
                 score: None,
@@ -37,8 +37,8 @@ impl Target for Losing {
             }))
         };
         let ended = Ended {
-            slot: job.slot,
-            round: job.round,
+            slot: start.slot,
+            round: start.round,
             ending,
         };
         self.ends.send(ended).unwrap();

@@ -1,12 +1,35 @@
 //! A program as target: one supervisor per slot, the reward from its exit code or its output.
+//!
+//! ```
+//! use captime::round::{ArmId, Limit, Pull};
+//! use captime::scenario::{Guards, Resource, Target, parse};
+//! use captime::target::command::Commands;
+//!
+//! let text = "target: {command: [solve, '-d={decay}'], reward: {exit: [10]}}\n\
+//!             arms: {grid: {decay: [0.8, 0.9]}}\nlimits: {max: 10s, grid: 5}\n";
+//! let scenario = parse(text, "mine.yaml".as_ref(), ".".as_ref())?.scenario;
+//! let Target::Command(command) = scenario.target else { unreachable!("that is what it says") };
+//! let commands = Commands {
+//!     command: *command,
+//!     space: scenario.space,
+//!     of: Resource::Wall,
+//!     guards: Guards::default(),
+//!     grace: 0.0,
+//!     scratch: std::env::temp_dir(),
+//! };
+//! let pull = Pull::new(ArmId::from_index(0), Limit::new(4.0)?);
+//! let launch = commands.launch(pull, 1, 1, &commands.scratch);
+//! assert_eq!(launch.arguments, ["solve", "-d=0.8"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod commands;
 mod judge;
 mod reward;
 mod scratch;
-mod trial;
 
+pub use commands::{CommandRun, Commands};
 pub use reward::{Reading, Source};
-pub use trial::{Commands, Trial};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +37,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::{Ended, Ending, Ends, Inexact, Job, Target};
+use super::{Ended, Ending, Ends, Inexact, Start, Target};
 use crate::limit::{Canceller, Level, LimitError, MemoryControl, Setup, Supervisor};
 
 /// How often a run that was told to end, but may not have begun, is told again.
@@ -28,7 +51,7 @@ pub struct CommandTarget {
 
 #[derive(Debug)]
 struct Slot {
-    jobs: UnboundedSender<Job>,
+    starts: UnboundedSender<Start>,
     is_stopped: Arc<AtomicBool>,
     canceller: Canceller,
 }
@@ -49,7 +72,7 @@ impl CommandTarget {
         let promised = Promise::of(&supervisors);
         let mut all = vec![];
         for (number, supervisor) in supervisors.into_iter().enumerate() {
-            let (jobs, inbox) = unbounded_channel();
+            let (starts, inbox) = unbounded_channel();
             let is_stopped = Arc::new(AtomicBool::new(false));
             let canceller = supervisor.canceller();
             let worker = Worker {
@@ -62,7 +85,7 @@ impl CommandTarget {
             };
             tokio::spawn(worker.work(inbox));
             all.push(Slot {
-                jobs,
+                starts,
                 is_stopped,
                 canceller,
             });
@@ -109,11 +132,11 @@ impl Promise {
 }
 
 impl Target for CommandTarget {
-    fn start(&mut self, job: Job) {
-        let slot = &self.slots[job.slot];
+    fn start(&mut self, start: Start) {
+        let slot = &self.slots[start.slot];
         slot.is_stopped.store(false, Ordering::SeqCst);
         // Its worker ends only when this sender is gone.
-        let _ = slot.jobs.send(job);
+        let _ = slot.starts.send(start);
     }
 
     fn stop(&mut self, slot: usize) {
@@ -133,29 +156,29 @@ struct Worker {
 }
 
 impl Worker {
-    async fn work(mut self, mut inbox: UnboundedReceiver<Job>) {
-        while let Some(job) = inbox.recv().await {
+    async fn work(mut self, mut inbox: UnboundedReceiver<Start>) {
+        while let Some(start) = inbox.recv().await {
             let canceller = self.supervisor.canceller();
             let run = self
                 .commands
-                .run(&mut self.supervisor, &job, self.cpus.clone());
+                .run(&mut self.supervisor, &start, self.cpus.clone());
             tokio::pin!(run);
-            let mut trial = loop {
+            let mut done = loop {
                 tokio::select! {
                     biased;
-                    trial = &mut run => break trial,
+                    done = &mut run => break done,
                     () = tokio::time::sleep(INSIST), if self.is_stopped.load(Ordering::SeqCst) => canceller.cancel(),
                     () = stopped(&self.is_stopped), if !self.is_stopped.load(Ordering::SeqCst) => {}
                 }
             };
-            if let Ending::Brought(outcome) = &mut trial.ending {
+            if let Ending::Brought(outcome) = &mut done.ending {
                 let inexact = &mut outcome.measured.inexact;
                 *inexact = inexact.beyond(self.promised);
             }
             let ended = Ended {
-                slot: job.slot,
-                round: job.round,
-                ending: trial.ending,
+                slot: start.slot,
+                round: start.round,
+                ending: done.ending,
             };
             if self.ends.send(ended).is_err() {
                 break;

@@ -197,13 +197,13 @@ fn draws_lie_around_what_is_said_to_be_believed() {
                 .filter(|_| explanation.why == Why::Sample)
         });
         let within: Vec<bool> = runner_ups
-            .map(|candidate| {
-                let (low, high) = candidate.interval;
+            .map(|weighed| {
+                let (low, high) = weighed.interval;
                 assert!(
-                    low <= candidate.mean && candidate.mean <= high,
-                    "{name}: {candidate:?}"
+                    low <= weighed.mean && weighed.mean <= high,
+                    "{name}: {weighed:?}"
                 );
-                (low..=high).contains(&candidate.index)
+                (low..=high).contains(&weighed.index)
             })
             .collect();
         let share = within.iter().filter(|is| **is).count() as f64 / within.len() as f64;

@@ -15,7 +15,7 @@ use crate::scenario::{
     Template,
 };
 use crate::space::Space;
-use crate::target::{Ending, Failing, Job, Measured, Outcome};
+use crate::target::{Ending, Failing, Measured, Outcome, Start};
 
 /// The commands of a scenario.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ pub struct Commands {
 
 /// A pull that was run.
 #[derive(Debug)]
-pub struct Trial {
+pub struct CommandRun {
     /// What a shell would run.
     pub line: String,
     /// What the limiter says of it, if it ran at all.
@@ -102,11 +102,11 @@ impl Commands {
     pub async fn run(
         &self,
         supervisor: &mut Supervisor,
-        job: &Job,
+        start: &Start,
         cpus: Option<Vec<usize>>,
-    ) -> Trial {
+    ) -> CommandRun {
         let scratch = if self.needs_scratch() {
-            Some(Scratch::make(&self.scratch, job.round))
+            Some(Scratch::make(&self.scratch, start.round))
         } else {
             None
         };
@@ -122,7 +122,7 @@ impl Commands {
         let folder = scratch
             .as_ref()
             .map_or(self.scratch.as_path(), Scratch::path);
-        let filled = self.launch(job.pull, job.round.0, job.seed, folder);
+        let filled = self.launch(start.pull, start.round.0, start.seed, folder);
         let line = filled.shell_line();
         let input = match (&filled.stdin, &scratch) {
             (LaunchStdin::Empty, _) | (LaunchStdin::Text(_), None) => Ok(Input::Empty),
@@ -153,33 +153,35 @@ impl Commands {
                 limit: self.command.output_limit,
             },
         };
-        let result = supervisor.run(&launch, &self.limits(job.pull, cpus)).await;
-        let trial = match result {
-            Ok(report) => self.judged(job, line, report, folder),
-            Err(error) => not_run(job.pull, line, &error, self.is_program_fixed()),
+        let result = supervisor
+            .run(&launch, &self.limits(start.pull, cpus))
+            .await;
+        let done = match result {
+            Ok(report) => self.judged(start, line, report, folder),
+            Err(error) => not_run(start.pull, line, &error, self.is_program_fixed()),
         };
         if let Some(scratch) = scratch {
             scratch.remove().await;
         }
-        trial
+        done
     }
 
-    fn judged(&self, job: &Job, line: String, report: Report, scratch: &Path) -> Trial {
-        let reading = if judge::is_past(&report, job.pull, self.of) {
+    fn judged(&self, start: &Start, line: String, report: Report, scratch: &Path) -> CommandRun {
+        let reading = if judge::is_past(&report, start.pull, self.of) {
             Err("past its limit".to_owned())
         } else {
             match report.exit_code {
-                Some(exit) => self.reading(job, exit, &report, scratch),
+                Some(exit) => self.reading(start, exit, &report, scratch),
                 None => Err("no exit code".to_owned()),
             }
         };
         let ending = judge::ending(
             &report,
-            job.pull,
+            start.pull,
             self.of,
             reading.as_ref().map_err(String::as_str),
         );
-        Trial {
+        CommandRun {
             line,
             report: Some(report),
             reading,
@@ -189,7 +191,7 @@ impl Commands {
 
     fn reading(
         &self,
-        job: &Job,
+        start: &Start,
         exit: i32,
         report: &Report,
         scratch: &Path,
@@ -214,12 +216,12 @@ impl Commands {
                 place: ScorePlace::File(path),
                 ..
             } => {
-                let configuration = self.space.configuration(job.pull.arm);
+                let configuration = self.space.configuration(start.pull.arm);
                 let path = path.fill(&self.filling(
                     &configuration,
-                    job.pull,
-                    job.round.0,
-                    job.seed,
+                    start.pull,
+                    start.round.0,
+                    start.seed,
                     scratch,
                 ));
                 let content = self.content(&path)?;
@@ -279,8 +281,8 @@ impl Commands {
 }
 
 /// A pull that could not be run, and not by its own fault.
-fn lost(line: String, why: String) -> Trial {
-    Trial {
+fn lost(line: String, why: String) -> CommandRun {
+    CommandRun {
         line,
         report: None,
         reading: Err(why.clone()),
@@ -289,7 +291,7 @@ fn lost(line: String, why: String) -> Trial {
 }
 
 /// A pull that the limiter refused: the command's fault is a failure, ours is a lost pull.
-fn not_run(pull: Pull, line: String, error: &LimitError, is_always_the_same: bool) -> Trial {
+fn not_run(pull: Pull, line: String, error: &LimitError, is_always_the_same: bool) -> CommandRun {
     let why = error.to_string();
     let is_fault = matches!(
         error,
@@ -317,7 +319,7 @@ fn not_run(pull: Pull, line: String, error: &LimitError, is_always_the_same: boo
         LimitError::Directory { .. } => is_always_the_same,
         _ => false,
     };
-    Trial {
+    CommandRun {
         line,
         report: None,
         reading: Err(why),

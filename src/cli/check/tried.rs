@@ -8,8 +8,8 @@ use crate::limit::{Cause, Setup, Supervisor};
 use crate::orchestrator::{Calibrate, Limits, Plan, Signals};
 use crate::round::{ArmId, Limit, Observation, Pull, Purpose, Round, Seen, randomness};
 use crate::scenario::Scenario;
-use crate::target::command::{Commands, Trial};
-use crate::target::{Ending, Job};
+use crate::target::command::{CommandRun, Commands};
+use crate::target::{Ending, Start};
 use rand::{Rng, RngExt};
 
 /// Runs pulls of arms spread over the space, at the largest limit, and shows each.
@@ -42,8 +42,8 @@ pub(super) fn run(scenario: &Scenario, count: u64) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The pull of a trial: arms evenly spread, instances and seeds as a run would draw them.
-fn job(plan: &Plan, limit: Limit, number: u64, count: u64) -> Job {
+/// A pull to try: arms evenly spread, instances and seeds as a run would draw them.
+fn nth(plan: &Plan, limit: Limit, number: u64, count: u64) -> Start {
     let round = Round(number);
     let place = (number - 1) as usize * (plan.arms - 1) / (count.max(2) - 1) as usize;
     let mut pull = Pull::new(ArmId::from_index(place.min(plan.arms - 1)), limit);
@@ -52,7 +52,7 @@ fn job(plan: &Plan, limit: Limit, number: u64, count: u64) -> Job {
         pull.instance = Some(rng.random_range(0..plan.instances as u32));
     }
     let seed = randomness(plan.seed, round, Purpose::Target).next_u64() >> 33;
-    Job {
+    Start {
         slot: 0,
         round,
         pull,
@@ -73,39 +73,39 @@ async fn commands_tried(
     let mut signals = Signals::listen().map_err(Failure::ours)?;
     let mut failed = 0;
     for number in 1..=count {
-        let job = job(plan, limit, number, count);
-        let trial = tokio::select! {
-            trial = commands.run(&mut supervisor, &job, None) => trial,
+        let start = nth(plan, limit, number, count);
+        let run = tokio::select! {
+            run = commands.run(&mut supervisor, &start, None) => run,
             () = signals.next() => return Err(Failure::interrupted()),
         };
-        failed += u64::from(show(commands, &job, &trial, number, to)?);
+        failed += u64::from(show(commands, &start, &run, number, to)?);
     }
     supervisor.close().await;
     Ok(failed)
 }
 
-/// Writes what became of a trial; true if it failed.
+/// Writes what became of a pull; true if it failed.
 fn show(
     commands: &Commands,
-    job: &Job,
-    trial: &Trial,
+    start: &Start,
+    run: &CommandRun,
     number: u64,
     to: &mut dyn Write,
 ) -> Result<bool, Failure> {
     writeln!(
         to,
-        "\ntrial {number}   arm {}: {}",
-        job.pull.arm,
-        commands.space.configuration(job.pull.arm)
+        "\npull {number}    arm {}: {}",
+        start.pull.arm,
+        commands.space.configuration(start.pull.arm)
     )?;
-    writeln!(to, "command   {}", trial.line)?;
+    writeln!(to, "command   {}", run.line)?;
     writeln!(
         to,
         "limit     {} of {}",
-        commands.of.amount(job.pull.limit.get()),
+        commands.of.amount(start.pull.limit.get()),
         commands.of.name()
     )?;
-    if let Some(report) = &trial.report {
+    if let Some(report) = &run.report {
         let cause = match report.cause {
             Cause::None => "ended by itself",
             Cause::Wall => "stopped at its wall time",
@@ -121,22 +121,21 @@ fn show(
         }
         writeln!(
             to,
-            "used      {} of wall, {} of CPU time",
+            "used      {} of wall, {} of cpu",
             crate::quantity::seconds(report.wall_seconds),
             crate::quantity::seconds(report.cpu_seconds)
         )?;
     }
     let is_failed = outcome(
-        &trial.ending,
-        trial
-            .reading
+        &run.ending,
+        run.reading
             .as_ref()
             .ok()
             .map(|reading| reading.text.as_str()),
         to,
     )?;
     if is_failed
-        && let Some(stderr) = trial
+        && let Some(stderr) = run
             .report
             .as_ref()
             .and_then(|report| report.stderr.as_ref())
@@ -207,17 +206,17 @@ async fn others_tried(
     let mut signals = Signals::listen().map_err(Failure::ours)?;
     let mut failed = 0;
     for number in 1..=count {
-        let job = job(plan, limit, number, count);
-        target.start(job);
+        let start = nth(plan, limit, number, count);
+        target.start(start);
         let ending = tokio::select! {
             Some(ended) = ended.recv() => ended.ending,
             () = signals.next() => return Err(Failure::interrupted()),
         };
         writeln!(
             to,
-            "\ntrial {number}   arm {}: {}",
-            job.pull.arm,
-            scenario.space.configuration(job.pull.arm)
+            "\npull {number}    arm {}: {}",
+            start.pull.arm,
+            scenario.space.configuration(start.pull.arm)
         )?;
         let of = scenario.limits.of;
         writeln!(to, "limit     {} of {}", of.amount(limit.get()), of.name())?;
