@@ -45,7 +45,7 @@ pub(super) fn print(report: &ForestReport, to: &mut dyn Write) -> std::io::Resul
     let cpu = quantity::seconds(report.fit_cpu_seconds);
     let work = report.work.map(|work| format!(", {work} units of work"));
     let work = work.unwrap_or_default();
-    writeln!(to, "fit       {wall} ({cpu} of CPU time{work})")?;
+    writeln!(to, "fit       {wall} ({cpu} of cpu{work})")?;
     if let Some(importance) = &report.importance {
         let mut sorted: Vec<_> = importance.iter().collect();
         sorted.sort_by(|a, b| b.1.total_cmp(a.1));
@@ -105,7 +105,7 @@ mod tests {
              rmse      1.25000e-12\n\
              reward    0.500000\n\
              oob rmse  2.00000e-12\n\
-             fit       200 ms (100 ms of CPU time, 1234567 units of work)\n"
+             fit       200 ms (100 ms of cpu, 1234567 units of work)\n"
         );
     }
 
@@ -118,7 +118,7 @@ mod tests {
         let text = printed(&report);
         assert!(text.contains("\noob error 0.250000\n"), "{text}");
         assert!(
-            text.ends_with("fit       200 ms (100 ms of CPU time)\n"),
+            text.ends_with("fit       200 ms (100 ms of cpu)\n"),
             "{text}"
         );
     }
