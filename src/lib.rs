@@ -46,6 +46,6 @@ pub mod target;
 
 mod listed;
 mod markup;
-pub mod nearest;
+mod nearest;
 pub mod quantity;
 pub mod resource;

@@ -1,4 +1,11 @@
 //! What a limit is on: the one word that scenarios, the forest and reports share.
+//!
+//! ```
+//! use captime::resource::Resource;
+//!
+//! assert_eq!(Resource::Cpu.amount(0.25), "250 ms");
+//! assert_eq!(Resource::Work.amount(3e7), "3e7");
+//! ```
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};

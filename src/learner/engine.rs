@@ -2,6 +2,22 @@
 //!
 //! Only the built-in engine can be stopped in the middle of a fit. The others ignore flag and allowance; who needs a limit
 //! to hold for them runs them in a process of their own and ends that.
+//!
+//! ```
+//! use captime::learner::engine::{EngineKind, EngineOutcome, Fit};
+//! use captime::learner::{Dataset, Params, ReadOptions, Split, Stop};
+//!
+//! let csv = "size,price\n50,100\n60,120\n70,140\n80,170\n90,180\n100,210\n";
+//! let data = Dataset::parse(csv.as_bytes(), &ReadOptions::predict("price"))?;
+//! let split = Split::random(data.rows(), 0.7, 1)?;
+//! let params = Params { trees: 20, ..Params::default() };
+//! let fit = Fit { data: &data, split: &split, params: &params, stop: &Stop::new(), allowance: None };
+//! for kind in [EngineKind::Builtin, EngineKind::Smartcore] {
+//!     let EngineOutcome::Done(fitted) = kind.engine().run(&fit)? else { unreachable!("nothing stops it") };
+//!     assert_eq!(fitted.predicted.len(), split.test.len());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod builtin;
 mod linfa;

@@ -1,5 +1,7 @@
 //! Policies: what chooses a pull each round and learns from what it brought. One file each, plus a line in `kind.rs`.
 //!
+//! The files are nobody else's business: a policy is named as in scenarios, [`PolicyKind::parse`], and built from that.
+//!
 //! No file, clock or thread in here: a policy is a function of its problem, its seed and what it was told. Hence it can be
 //! embedded anywhere:
 //!
@@ -30,25 +32,25 @@
 mod beta;
 mod estimate;
 mod explanation;
-pub mod fixed;
-pub mod halving;
-pub mod joint_ts;
+pub(crate) mod fixed;
+pub(crate) mod halving;
+pub(crate) mod joint_ts;
 mod kind;
 mod known;
 mod opening;
 mod options;
 mod pending;
 mod problem;
-pub mod race;
-pub mod rcucb;
+pub(crate) mod race;
+pub(crate) mod rcucb;
 mod recommendation;
-pub mod similar_ts;
+pub(crate) mod similar_ts;
 mod survival;
 mod tournament;
-pub mod ts;
-pub mod ucb;
-pub mod uniform;
-pub mod zrcucb;
+pub(crate) mod ts;
+pub(crate) mod ucb;
+pub(crate) mod uniform;
+pub(crate) mod zrcucb;
 
 #[cfg(test)]
 mod conformance;

@@ -1,4 +1,16 @@
 //! The built-in forest as target: fits on threads of their own, or in a process of its own.
+//!
+//! ```
+//! use captime::scenario::{Target, parse};
+//! use captime::target::forest::read_data;
+//!
+//! let text = "target: {forest: {data: datasets/ames_like.csv, predict: Sale_Price}}\n\
+//!             arms: {grid: {trees: [100, 200]}}\nlimits: {of: cpu, max: 5s, grid: 5}\n";
+//! let scenario = parse(text, "mine.yaml".as_ref(), ".".as_ref())?.scenario;
+//! let Target::Forest(forest) = &scenario.target else { unreachable!("that is what it says") };
+//! assert!(read_data(forest)?.rows() > 1000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,17 @@
 //! What a pull runs, as a line to paste into a shell. The summary, `best` and the report's page all show these.
+//!
+//! ```
+//! use captime::round::{ArmId, Limit, Pull};
+//! use captime::scenario::parse;
+//! use captime::target::paste::command_line;
+//!
+//! let text = "target: {command: [solve, '-d={decay}'], reward: {exit: [10]}}\n\
+//!             arms: {grid: {decay: [0.8, 0.9]}}\nlimits: {max: 10s, grid: 5}\n";
+//! let scenario = parse(text, "mine.yaml".as_ref(), ".".as_ref())?.scenario;
+//! let pull = Pull::new(ArmId::from_index(1), Limit::new(4.0)?);
+//! assert_eq!(command_line(&scenario, pull, 1).as_deref(), Some("solve -d=0.9"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::path::Path;
 

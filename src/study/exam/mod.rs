@@ -2,6 +2,29 @@
 //!
 //! A policy plays on the training instances of a recorded target until the budget is spent. On the way it is asked for its
 //! answer, and the answer is judged on all test instances, which it never meets: PAR10 at the full cutoff.
+//!
+//! ```
+//! use captime::policy::PolicyKind;
+//! use captime::study::Progress;
+//! use captime::study::exam::{Exam, ExamPlan, judge_all};
+//!
+//! // The first arm needs a second everywhere, the second one half as much.
+//! let folder = tempfile::tempdir()?;
+//! std::fs::write(folder.path().join("runs.csv"), "i,slow,fast\na,1,.5\nb,1,.5\nc,1,.5\nd,1,.5\n")?;
+//! let text = "target: {recorded: {consumption: runs.csv, cutoff: 10s}}\nlimits: {max: 10s, grid: 5}\n";
+//! let scenario = captime::scenario::parse(text, "mine.yaml".as_ref(), folder.path())?.scenario;
+//! let plan = ExamPlan {
+//!     exam: Exam::of_scenario(&scenario)?,
+//!     policies: vec![PolicyKind::parse("halving").expect("a known policy")],
+//!     budgets: vec![60.0],
+//!     repetitions: 2,
+//!     seed: 1,
+//!     threads: 1,
+//! };
+//! let marks = judge_all(&plan, &Progress::silent());
+//! assert!(marks[0].budgets[0].test.mean.is_some_and(|par10| (par10 - 0.5).abs() < 1e-9));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod instances;
 mod judge;

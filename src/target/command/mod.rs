@@ -1,4 +1,27 @@
 //! A program as target: one supervisor per slot, the reward from its exit code or its output.
+//!
+//! ```
+//! use captime::round::{ArmId, Limit, Pull};
+//! use captime::scenario::{Guards, Resource, Target, parse};
+//! use captime::target::command::Commands;
+//!
+//! let text = "target: {command: [solve, '-d={decay}'], reward: {exit: [10]}}\n\
+//!             arms: {grid: {decay: [0.8, 0.9]}}\nlimits: {max: 10s, grid: 5}\n";
+//! let scenario = parse(text, "mine.yaml".as_ref(), ".".as_ref())?.scenario;
+//! let Target::Command(command) = scenario.target else { unreachable!("that is what it says") };
+//! let commands = Commands {
+//!     command: *command,
+//!     space: scenario.space,
+//!     of: Resource::Wall,
+//!     guards: Guards::default(),
+//!     grace: 0.0,
+//!     scratch: std::env::temp_dir(),
+//! };
+//! let pull = Pull::new(ArmId::from_index(0), Limit::new(4.0)?);
+//! let launch = commands.launch(pull, 1, 1, &commands.scratch);
+//! assert_eq!(launch.arguments, ["solve", "-d=0.8"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod commands;
 mod judge;

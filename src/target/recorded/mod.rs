@@ -2,6 +2,20 @@
 //!
 //! The runs of one instance and arm form a cell: one run in a matrix, one per repetition in an ASlib file. Each round draws
 //! an instance, then one run of its cell; gains are plain averages over instances.
+//!
+//! ```
+//! use captime::round::ArmId;
+//! use captime::target::recorded::{Recorded, Spec};
+//!
+//! // Two instances, two arms; the first arm did not end on the second instance.
+//! let folder = tempfile::tempdir()?;
+//! let file = folder.path().join("seconds.csv");
+//! std::fs::write(&file, "instance,careful,bold\none,2,1\ntwo,100,3\n")?;
+//! let runs = Recorded::open(&Spec { consumption: file, reward: None, cutoff: Some(10.0), unsolved: Some(100.0) })?;
+//! assert_eq!(runs.arm_names(), ["careful", "bold"]);
+//! assert_eq!(runs.par10(ArmId::from_index(0)), (2.0 + 10.0 * 10.0) / 2.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod aslib;
 mod cell;

@@ -1,4 +1,17 @@
 //! The paper's synthetic problems: known distributions, so that every gain is known too.
+//!
+//! ```
+//! use captime::round::{ArmId, Pull, Round};
+//! use captime::target::VirtualTarget;
+//! use captime::target::synthetic::{Grid, Synthetic, SyntheticProblem};
+//!
+//! let problem = SyntheticProblem::parse("negcorr")?;
+//! let limit = Grid::parse("recovered")?.limits(problem).max();
+//! let pull = Pull::new(ArmId::from_index(0), limit);
+//! let ran = Synthetic::new(problem).run(1, Round(1), pull);
+//! assert!(ran.consumption <= limit.get());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod distribution;
 mod grid;
