@@ -39,7 +39,10 @@ impl Check {
             return Ok(Exit::Done);
         };
         let scenario = read_scenario(file)?;
-        data::read(&scenario, self.trials.is_some())?;
+        // Trials read the data themselves.
+        if self.trials.is_none() {
+            data::read(&scenario)?;
+        }
         picture::write(&scenario, &mut std::io::stdout().lock())?;
         match self.trials {
             Some(count) => trials::run(&scenario, count),

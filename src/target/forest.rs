@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 
 use super::{Ended, Ending, Ends, Failing, Guard, Job, Measured, Outcome, Target};
-use crate::learner::engine::{self, EngineKind, EngineOutcome};
+use crate::learner::engine::{self, EngineError, EngineKind, EngineOutcome};
 use crate::learner::{
     Allowance, Consumed, Dataset, DatasetError, LevelOrder, Normalise, Params, ReadOptions,
     Resource, Split, Stop, Task,
@@ -36,6 +36,11 @@ struct Slot {
     guards: Vec<Allowance>,
     /// Ends the fit under way.
     stop: Arc<Stop>,
+}
+
+/// Whether the engine of a scenario's forest can learn from its data.
+pub fn accepts(forest: &scenario::Forest, data: &Dataset) -> Result<(), EngineError> {
+    engine(forest.engine).engine().accepts(data)
 }
 
 /// Reads the data of a scenario's forest.

@@ -10,8 +10,10 @@ use smartcore::ensemble::random_forest_regressor::{
 };
 use smartcore::linalg::basic::matrix::DenseMatrix;
 
-use super::{Engine, EngineError, EngineKind, EngineOutcome, Fitted, Job, plain_rows};
-use crate::learner::dataset::Task;
+use super::{
+    Engine, EngineError, EngineKind, EngineOutcome, Fitted, Job, plain_rows, without_gaps,
+};
+use crate::learner::dataset::{Dataset, Task};
 use crate::learner::forest::FitError;
 use crate::learner::stop::{Meter, Stop};
 
@@ -29,15 +31,17 @@ impl Engine for Smartcore {
         false
     }
 
+    fn accepts(&self, data: &Dataset) -> Result<(), EngineError> {
+        without_gaps(EngineKind::Smartcore, data)
+    }
+
     fn run(&self, job: &Job<'_>) -> Result<EngineOutcome, EngineError> {
         let (data, params) = (job.data, job.params);
+        self.accepts(data)?;
         let mtry = params
             .check_for(data.predictors())
             .map_err(FitError::Params)?;
-        let rows = |rows| {
-            let rows = plain_rows(EngineKind::Smartcore, data, rows)?;
-            DenseMatrix::from_2d_vec(&rows).map_err(failed)
-        };
+        let rows = |rows| DenseMatrix::from_2d_vec(&plain_rows(data, rows)).map_err(failed);
         let (train, test) = (rows(&job.split.train)?, rows(&job.split.test)?);
         let y = data.target().y();
         let targets = job.split.train.iter().map(|&row| y[row as usize]);
