@@ -1,5 +1,6 @@
 //! `captime forest`: one split, one fit, one evaluation.
 
+mod ignored;
 mod isolated;
 
 use std::collections::BTreeMap;
@@ -134,6 +135,7 @@ enum Isolation {
 /// Runs the command.
 pub fn run(args: ForestArgs) -> Result<Exit, Failure> {
     let started = Instant::now();
+    ignored::refuse(args.engine, &params(&args, args.seed))?;
     let data = read(&args)?;
     let allowance = allowance(&args)?;
     let engine = args.engine.engine();

@@ -5,7 +5,10 @@
 
 mod builtin;
 mod linfa;
+mod setting;
 mod smartcore;
+
+pub use setting::Setting;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -132,6 +135,14 @@ pub enum EngineError {
         /// The first column with missing numbers.
         column: String,
     },
+    /// It does something else than it is told.
+    #[error("engine `{}` ignores `{}`: {}", engine.name(), setting.name(), setting.instead())]
+    Ignored {
+        /// The engine.
+        engine: EngineKind,
+        /// What it ignores.
+        setting: Setting,
+    },
     /// It gave up.
     #[error("engine `{}` failed: {message}", engine.name())]
     Failed {
@@ -149,6 +160,10 @@ impl EngineError {
             Self::Fit(error) => error.hint(),
             Self::Task { .. } => Some("use the engine `builtin` or `smartcore`".into()),
             Self::Missing { .. } => Some("use the engine `builtin`, or drop the column".into()),
+            Self::Ignored { setting, .. } => Some(format!(
+                "leave `{}` out, or use the engine `builtin`",
+                setting.name()
+            )),
             Self::Failed { .. } => None,
         }
     }

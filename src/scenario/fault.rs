@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::source::Span;
+use crate::learner::engine::Setting;
 use crate::nearest::nearest;
 use crate::policy::PolicyError;
 use crate::quantity::QuantityError;
@@ -168,6 +169,11 @@ pub enum Fault {
     MemoryNeedsProcess,
     #[error("the engine `{engine}` cannot be stopped inside our process")]
     EngineNeedsProcess { engine: &'static str },
+    #[error("the engine `{engine}` ignores `{}`: {}", setting.name(), setting.instead())]
+    EngineIgnores {
+        engine: &'static str,
+        setting: Setting,
+    },
     #[error("`{key}`: {source}")]
     Price {
         key: &'static str,
@@ -418,6 +424,10 @@ impl Fault {
             Self::EngineNeedsProcess { .. } => {
                 text("write `isolation: process`, or leave `isolation` out")
             }
+            Self::EngineIgnores { setting, .. } => Some(format!(
+                "leave `{}` out, or write `engine: builtin`",
+                setting.name()
+            )),
             Self::Price { source, .. } => Some(source.hint()),
             Self::Policy(error) => error.hint().or_else(|| fitting_value(error)),
             Self::UnknownPlaceholder { name, known } => {

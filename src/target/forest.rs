@@ -200,7 +200,8 @@ fn fit(shared: &Shared, job: &Job, stop: &Arc<Stop>) -> Ending {
     }
 }
 
-fn engine(engine: scenario::Engine) -> EngineKind {
+/// The engine that a scenario names.
+pub(crate) fn engine(engine: scenario::Engine) -> EngineKind {
     match engine {
         scenario::Engine::Builtin => EngineKind::Builtin,
         scenario::Engine::Smartcore => EngineKind::Smartcore,

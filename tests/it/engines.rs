@@ -57,3 +57,61 @@ fn data_that_an_engine_can_learn_from_are_learned_from() {
     let (summary, _) = scene.run(0, &[]);
     assert!(summary.contains("0.0 % failed"), "{summary}");
 }
+
+#[test]
+fn options_that_an_engine_would_ignore_are_refused_by_name() {
+    let scene = Scene::new("");
+    scene.write("houses.csv", &houses(60));
+    let forest = |exit: i32, engine: &str, options: &[&str]| {
+        let args = ["forest", "houses.csv", "--predict", "zone", "--trees", "5"];
+        let output = scene.captime(&[&args[..], &["--engine", engine], options].concat());
+        expect(&output, exit).1
+    };
+    for (engine, options, isolated) in [
+        ("smartcore", &["--sample-fraction", "0.5"][..], false),
+        ("smartcore", &["--threads", "2"], false),
+        ("smartcore", &["--importance"], true),
+        ("smartcore", &["--oob"], false),
+        ("linfa", &["--threads", "2"], true),
+        ("linfa", &["--importance", "permutation"], false),
+        ("linfa", &["--oob"], false),
+    ] {
+        let isolation: &[&str] = if isolated {
+            &["--isolation", "process"]
+        } else {
+            &[]
+        };
+        let said = forest(2, engine, &[isolation, options].concat());
+        let option = options[0];
+        assert!(
+            said.starts_with(&format!("captime: engine `{engine}` ignores `{option}`: ")),
+            "{said}"
+        );
+        let hint = format!("  hint: leave `{option}` out, or use `--engine builtin`\n");
+        assert!(said.ends_with(&hint), "{said}");
+        forest(0, "builtin", options);
+    }
+    forest(0, "linfa", &["--sample-fraction", "0.5"]);
+    forest(
+        0,
+        "smartcore",
+        &["--sample-fraction", "1", "--threads", "1"],
+    );
+}
+
+#[test]
+fn the_line_to_paste_has_no_option_that_the_engine_refuses() {
+    for engine in ["smartcore", "linfa"] {
+        let scene = Scene::new(&scenario(&format!(
+            "predict: zone, engine: {engine}, threads: 1"
+        )));
+        scene.write("houses.csv", &houses(60));
+        let (best, _) = scene.run(0, &["--quiet"]);
+        let line = best
+            .lines()
+            .find_map(|line| line.split_once("-- captime forest "));
+        let (_, options) = line.expect("a line to paste");
+        let words: Vec<&str> = options.split(' ').collect();
+        expect(&scene.captime(&[&["forest"], &words[..]].concat()), 0);
+    }
+}

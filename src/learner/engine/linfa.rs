@@ -45,6 +45,7 @@ impl Engine for Linfa {
     fn run(&self, job: &Job<'_>) -> Result<EngineOutcome, EngineError> {
         let (data, params) = (job.data, job.params);
         self.accepts(data)?;
+        EngineKind::Linfa.keeps_to(params)?;
         let mtry = params
             .check_for(data.predictors())
             .map_err(FitError::Params)?;

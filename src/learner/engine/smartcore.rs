@@ -1,4 +1,4 @@
-//! smartcore's random forests. They draw as many rows as there are, whatever `sample_fraction` says, on one thread.
+//! smartcore's random forests. They draw as many rows as there are, on one thread.
 
 use std::time::Instant;
 
@@ -38,6 +38,7 @@ impl Engine for Smartcore {
     fn run(&self, job: &Job<'_>) -> Result<EngineOutcome, EngineError> {
         let (data, params) = (job.data, job.params);
         self.accepts(data)?;
+        EngineKind::Smartcore.keeps_to(params)?;
         let mtry = params
             .check_for(data.predictors())
             .map_err(FitError::Params)?;

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::{Check, Fields, arms};
+use crate::learner::engine::Setting;
 use crate::scenario::Fault;
 use crate::scenario::model::{Engine, Forest, Isolation, Levels, Normalise, Task, resolve};
 use crate::scenario::raw::{Node, Raw};
 use crate::scenario::source::Span;
 use crate::space::Value;
+use crate::target::forest::engine as engine_kind;
 
 pub(in crate::scenario) const KEYS: &[&str] = &[
     "data",
@@ -69,9 +71,8 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
             ],
         )
     });
-    let threads = fields
-        .take(check, "threads")
-        .map_or(Some(1), |node| check.whole(node, "threads", 1, 1024, ""));
+    let threads_node = fields.take(check, "threads");
+    let threads = threads_node.map_or(Some(1), |node| check.whole(node, "threads", 1, 1024, ""));
     let normalise = fields
         .take(check, "normalise")
         .map_or(Some(Normalise::Range), |node| {
@@ -102,6 +103,9 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
         }
     }
     let engine = engine?;
+    if let (Some(node), Some(2..)) = (threads_node, threads) {
+        taken(check, node.at, engine, Setting::Threads);
+    }
     let isolation = isolated(check, engine, isolation_node, isolation)?;
     Some(Forest {
         data: data?,
@@ -140,6 +144,14 @@ fn isolated(
         check.fault(node.at, Fault::EngineNeedsProcess { engine });
     }
     Some(isolation)
+}
+
+/// What an engine ignores would only seem to be chosen, or tuned.
+fn taken(check: &mut Check<'_>, at: Span, engine: Engine, setting: Setting) {
+    if !engine_kind(engine).takes(setting) {
+        let engine = engine.name();
+        check.fault(at, Fault::EngineIgnores { engine, setting });
+    }
 }
 
 /// `alphabetical`, `by-response`, or for some columns their levels in order.
@@ -279,6 +291,11 @@ pub(super) fn check_arms(check: &mut Check<'_>, forest: &Forest, arms: &arms::Re
                 );
                 break;
             }
+        }
+        let is_whole = |value: &Value| value.number() == Some(1.0);
+        if *name == "sample_fraction" && !parameter.values().iter().all(is_whole) {
+            let at = arms.places[place];
+            taken(check, at, forest.engine, Setting::SampleFraction);
         }
         if *name == "mtry"
             && let Some(predictors) = predictors(forest)
