@@ -223,6 +223,14 @@ pub enum Fault {
         column: String,
         known: Vec<String>,
     },
+    #[error("`drop` names the column `{column}` twice")]
+    DropTwice { column: String },
+    #[error("`drop` names the column `{column}`, which is to be predicted")]
+    DropsTarget { column: String },
+    #[error("`levels` orders the column `{column}`, which is dropped")]
+    LevelsOfDropped { column: String },
+    #[error("column `{column}` has the level `{level}` twice")]
+    LevelTwice { column: String, level: String },
     #[error("`mtry` goes up to {mtry}, but there are {predictors} predictors")]
     MtryAbovePredictors { mtry: i64, predictors: usize },
     #[error("forest parameter `{name}` must be {expected}, not {value}")]
@@ -341,6 +349,27 @@ fn flag(key: &str, word: &str) -> String {
     }
 }
 
+/// What to write of a forest and its columns instead.
+fn fitting_forest(fault: &Fault) -> Option<String> {
+    match fault {
+        Fault::NoColumn { column, known, .. } => {
+            choose("columns", column, known.iter().map(String::as_str))
+        }
+        Fault::DropsTarget { .. } => {
+            Some("remove it from `drop`, or predict another column".into())
+        }
+        Fault::LevelsOfDropped { .. } => Some("remove it from `levels`, or from `drop`".into()),
+        Fault::MtryAbovePredictors { predictors, .. } => {
+            Some(format!("let `mtry` end at {predictors}"))
+        }
+        Fault::EngineIgnores { setting, .. } => Some(format!(
+            "leave `{}` out, or write `engine: builtin`",
+            setting.name()
+        )),
+        _ => None,
+    }
+}
+
 impl Fault {
     /// What the user can write instead.
     pub fn hint(&self) -> Option<String> {
@@ -350,9 +379,11 @@ impl Fault {
                 "quote text that holds `: `, ` #`, `{`, `[`, `*`, `&`, `!`, `%` or `@`, and close what is open",
             ),
             Self::Tab => text("indent with spaces"),
-            Self::Twice { .. } | Self::ValueTwice { .. } | Self::Limit(LimitError::Twice(_)) => {
-                text("keep one of them")
-            }
+            Self::Twice { .. }
+            | Self::ValueTwice { .. }
+            | Self::DropTwice { .. }
+            | Self::LevelTwice { .. }
+            | Self::Limit(LimitError::Twice(_)) => text("keep one of them"),
             Self::TooDeep { .. } => text("a scenario needs six levels at most"),
             Self::TooLarge => {
                 text("put long lists of arms into a CSV file: `arms: {file: arms.csv}`")
@@ -424,10 +455,6 @@ impl Fault {
             Self::EngineNeedsProcess { .. } => {
                 text("write `isolation: process`, or leave `isolation` out")
             }
-            Self::EngineIgnores { setting, .. } => Some(format!(
-                "leave `{}` out, or write `engine: builtin`",
-                setting.name()
-            )),
             Self::Price { source, .. } => Some(source.hint()),
             Self::Policy(error) => error.hint().or_else(|| fitting_value(error)),
             Self::UnknownPlaceholder { name, known } => {
@@ -464,12 +491,11 @@ impl Fault {
                 text("`worst` is the score worth 0, `best` the one worth 1")
             }
             Self::BadVariable { .. } => text("use letters, digits and `_`, no digit in front"),
-            Self::NoColumn { column, known, .. } => {
-                choose("columns", column, known.iter().map(String::as_str))
-            }
-            Self::MtryAbovePredictors { predictors, .. } => {
-                Some(format!("let `mtry` end at {predictors}"))
-            }
+            Self::NoColumn { .. }
+            | Self::DropsTarget { .. }
+            | Self::LevelsOfDropped { .. }
+            | Self::MtryAbovePredictors { .. }
+            | Self::EngineIgnores { .. } => fitting_forest(self),
             Self::UnknownInstance { name, known } => {
                 choose("instances", name, known.iter().map(String::as_str))
             }

@@ -1,7 +1,8 @@
 //! `target: {forest: ...}`: a random forest on a CSV file.
 
-use std::path::{Path, PathBuf};
+mod columns;
 
+use self::columns::Named;
 use super::{Check, Fields, arms};
 use crate::learner::engine::Setting;
 use crate::scenario::Fault;
@@ -90,17 +91,17 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
     });
     fields.finish(check);
 
-    if let (Some(data), Some(node)) = (&data, data_node)
-        && let Some(columns) = header(check, node, data)
-    {
-        let predict = predict.clone().map(|predict| vec![predict]);
-        named_columns(check, data, &columns, predict_node, predict.as_deref());
-        named_columns(check, data, &columns, drop_node, drop.as_deref());
-        if let Some(Raw::Map(entries)) = levels_node.map(|node| &node.value) {
-            for entry in entries {
-                column(check, entry.key_at, data, &columns, &entry.key);
-            }
-        }
+    let named = Named {
+        predict: predict_node.zip(predict.as_deref()),
+        drop: drop_node.zip(drop.as_deref()),
+        levels: match &levels {
+            Some(Levels::Alphabetical(orders)) => levels_node.map(|node| (node, &orders[..])),
+            _ => None,
+        },
+    };
+    named.check(check);
+    if let (Some(data), Some(node)) = (&data, data_node) {
+        named.check_in(check, data, node);
     }
     let engine = engine?;
     if let (Some(node), Some(2..)) = (threads_node, threads) {
@@ -184,64 +185,6 @@ fn levels(check: &mut Check<'_>, node: &Node) -> Option<Levels> {
         .map(Levels::Alphabetical)
 }
 
-fn header(check: &mut Check<'_>, node: &Node, data: &Path) -> Option<Vec<String>> {
-    let unreadable = |reason: String| Fault::Unreadable {
-        path: PathBuf::from(data),
-        reason,
-    };
-    let columns = std::fs::File::open(data)
-        .map_err(|error| unreadable(error.to_string()))
-        .and_then(|file| {
-            let mut reader = csv::ReaderBuilder::new().from_reader(std::io::BufReader::new(file));
-            let header = reader
-                .byte_headers()
-                .map_err(|error| unreadable(error.to_string()))?;
-            Ok(header
-                .iter()
-                .map(|name| {
-                    String::from_utf8_lossy(name)
-                        .trim_start_matches('\u{feff}')
-                        .trim()
-                        .to_owned()
-                })
-                .collect())
-        });
-    columns.map_err(|fault| check.fault(node.at, fault)).ok()
-}
-
-/// One column or a list of them.
-fn named_columns(
-    check: &mut Check<'_>,
-    data: &Path,
-    columns: &[String],
-    node: Option<&Node>,
-    names: Option<&[String]>,
-) {
-    let (Some(node), Some(names)) = (node, names) else {
-        return;
-    };
-    let items = match &node.value {
-        Raw::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
-    for (item, name) in items.iter().zip(names) {
-        column(check, item.at, data, columns, name);
-    }
-}
-
-fn column(check: &mut Check<'_>, at: Span, data: &Path, columns: &[String], name: &str) {
-    if !columns.iter().any(|column| column == name.trim()) {
-        check.fault(
-            at,
-            Fault::NoColumn {
-                path: data.into(),
-                column: name.into(),
-                known: columns.to_vec(),
-            },
-        );
-    }
-}
-
 /// The parameters a forest has, and what each must be.
 pub(in crate::scenario) const PARAMETERS: &[(&str, &str)] = &[
     ("trees", "a whole number from 1 up"),
@@ -318,14 +261,11 @@ pub(super) fn check_arms(check: &mut Check<'_>, forest: &Forest, arms: &arms::Re
     }
 }
 
+/// How many columns there are to learn from.
 fn predictors(forest: &Forest) -> Option<usize> {
-    let mut reader = csv::Reader::from_path(&forest.data).ok()?;
-    let columns = reader.byte_headers().ok()?.len();
-    columns.checked_sub(
-        1 + forest
-            .drop
-            .iter()
-            .filter(|name| **name != forest.predict)
-            .count(),
-    )
+    let columns = columns::read(&forest.data).ok()?;
+    let is_predictor = |name: &&String| {
+        name.as_str() != forest.predict.trim() && !columns::is_among(&forest.drop, name)
+    };
+    Some(columns.iter().filter(is_predictor).count())
 }
