@@ -161,8 +161,8 @@ pub enum Fault {
     MaxWithoutGrid { policy: &'static str },
     #[error("only a forest counts `work`")]
     WorkNeedsForest,
-    #[error("a forest in a process of its own does not count `work`")]
-    WorkNeedsThread { engine: &'static str },
+    #[error("the engine `{engine}` does not count `work`")]
+    WorkNeedsBuiltin { engine: &'static str },
     #[error("the guard `work` cannot be kept: nothing counts it here")]
     WorkGuard,
     #[error("a forest in a thread of ours cannot be held to a memory limit")]
@@ -447,7 +447,9 @@ impl Fault {
             Self::GridForZrcucb => text("write only `max: 5s`, or choose another policy"),
             Self::MaxWithoutGrid { .. } => text("add `grid: 10`, or choose the policy `z-rcucb`"),
             Self::WorkNeedsForest => text("write `of: cpu` or `of: wall`"),
-            Self::WorkNeedsThread { engine } => Some(countable(engine)),
+            Self::WorkNeedsBuiltin { .. } => {
+                text("write `of: cpu` or `of: wall`, or use the engine `builtin`")
+            }
             Self::WorkGuard => text("guard `cpu` or `wall` instead"),
             Self::MemoryNeedsProcess => {
                 text("add `isolation: process` to the forest, or remove `memory`")
@@ -502,14 +504,5 @@ impl Fault {
             Self::ArmCount { .. } => text("one arm per column of the matrix, in the same order"),
             Self::Target(error) => error.hint(),
         }
-    }
-}
-
-/// What to do about work that a forest of this engine does not count in a process of its own.
-fn countable(engine: &str) -> String {
-    let instead = "write `of: cpu` or `of: wall`";
-    match engine {
-        "builtin" => format!("{instead}, or leave `isolation: process` out"),
-        _ => format!("{instead}: only the engine `builtin` counts work, not `{engine}`"),
     }
 }

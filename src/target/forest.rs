@@ -371,3 +371,11 @@ pub fn as_command(forest: &scenario::Forest, space: &Space, binary: &Path) -> sc
         output_limit: 1 << 16,
     }
 }
+
+/// The same, keeping a limit on work itself: nobody outside of it can count that.
+pub fn counting_work(mut command: scenario::Command) -> scenario::Command {
+    let words = ["--resource=work", "--limit={limit}"].into_iter();
+    let templates = words.filter_map(|word| Template::parse(word).ok());
+    command.arguments.templates.extend(templates);
+    command
+}

@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::super::{Failure, forest_data};
 use crate::learner::Dataset;
 use crate::limit;
-use crate::scenario::{self, Isolation, Scenario};
+use crate::scenario::{self, Isolation, Resource, Scenario};
 use crate::target::command::{CommandTarget, Commands};
-use crate::target::forest::{ForestTarget, as_command};
+use crate::target::forest::{ForestTarget, as_command, counting_work};
 use crate::target::recorded::Recorded;
 use crate::target::synthetic::Synthetic;
 use crate::target::{Ends, InVirtualTime, Target, VirtualTarget};
@@ -49,12 +49,11 @@ impl Stage {
                     // Every pull reads them again, but what is wrong with them is said once, before the first.
                     forest_data::read(scenario, forest)?;
                     let binary = std::env::current_exe().map_err(Failure::ours)?;
-                    Self::commands(
-                        scenario,
-                        as_command(forest, &scenario.space, &binary),
-                        forest.threads,
-                        folder,
-                    )
+                    let mut command = as_command(forest, &scenario.space, &binary);
+                    if scenario.limits.of == Resource::Work {
+                        command = counting_work(command);
+                    }
+                    Self::commands(scenario, command, forest.threads, folder)
                 }
                 Isolation::Thread => {
                     let data = forest_data::read(scenario, forest)?;
