@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use captime::learner::engine::{EngineKind, Fit};
+use captime::learner::engine::{EngineKind, Fit, Setting};
 use captime::learner::{
     Allowance, Dataset, FitOutcome, Forest, Params, ReadOptions, Resource, Simd, Split, Stop,
     fit_until,
@@ -105,12 +105,16 @@ fn predict(criterion: &mut Criterion) {
 
 fn peers(criterion: &mut Criterion) {
     let (data, split) = houses();
-    let [(_, params), ..] = corners();
+    let [(_, corner), ..] = corners();
     let mut group = criterion.benchmark_group("peer");
     group
         .sample_size(10)
         .measurement_time(Duration::from_secs(8));
     for engine in [EngineKind::Builtin, EngineKind::Smartcore] {
+        let mut params = corner.clone();
+        if !engine.takes(Setting::SampleFraction) {
+            params.sample_fraction = 1.0;
+        }
         let fit = Fit {
             data: &data,
             split: &split,

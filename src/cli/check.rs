@@ -39,7 +39,10 @@ impl Check {
             return Ok(Exit::Done);
         };
         let scenario = read_scenario(file)?;
-        data::read(&scenario, self.tries.is_some())?;
+        // Pulls that are tried read the data themselves.
+        if self.tries.is_none() {
+            data::read(&scenario)?;
+        }
         picture::write(&scenario, &mut std::io::stdout().lock())?;
         match self.tries {
             Some(count) => tried::run(&scenario, count),

@@ -1,5 +1,6 @@
 //! `captime forest`: one split, one fit, one evaluation.
 
+mod ignored;
 mod isolated;
 mod options;
 mod text;
@@ -137,6 +138,7 @@ pub fn run(args: ForestArgs) -> Result<Exit, Failure> {
     let started = Instant::now();
     let cpu_before = process_cpu_seconds();
     let allowance = options::allowance(args.limit.as_deref(), args.resource)?;
+    ignored::refuse(args.engine, &params(&args, args.seed))?;
     let data = read(&args)?;
     let engine = args.engine.engine();
     let is_timed = allowance.is_some_and(|allowance| allowance.resource != Resource::Work);

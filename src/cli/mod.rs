@@ -10,6 +10,7 @@ mod explain;
 mod export;
 mod failure;
 mod forest;
+mod forest_data;
 mod init;
 mod man;
 mod record;

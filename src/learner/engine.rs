@@ -21,7 +21,10 @@
 
 mod builtin;
 mod linfa;
+mod setting;
 mod smartcore;
+
+pub use setting::Setting;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -36,6 +39,9 @@ use super::stop::{Allowance, Consumed, Stop};
 pub trait Engine {
     /// Whether it looks at the flag and the allowance while it fits.
     fn is_stoppable(&self) -> bool;
+
+    /// Whether it can learn from these data, so that somebody who tunes it need not find out pull by pull.
+    fn accepts(&self, data: &Dataset) -> Result<(), EngineError>;
 
     /// Fits and predicts.
     fn run(&self, fit: &Fit<'_>) -> Result<EngineOutcome, EngineError>;
@@ -145,6 +151,14 @@ pub enum EngineError {
         /// The first column with missing numbers.
         column: String,
     },
+    /// It does something else than it is told.
+    #[error("engine `{}` ignores `{}`: {}", engine.name(), setting.name(), setting.instead())]
+    Ignored {
+        /// The engine.
+        engine: EngineKind,
+        /// What it ignores.
+        setting: Setting,
+    },
     /// It gave up.
     #[error("engine `{}` failed: {message}", engine.name())]
     Failed {
@@ -162,30 +176,32 @@ impl EngineError {
             Self::Fit(error) => error.hint(),
             Self::Task { .. } => Some("use the engine `builtin` or `smartcore`".into()),
             Self::Missing { .. } => Some("use the engine `builtin`, or drop the column".into()),
+            Self::Ignored { setting, .. } => Some(format!(
+                "leave `{}` out, or use the engine `builtin`",
+                setting.name()
+            )),
             Self::Failed { .. } => None,
         }
     }
 }
 
-/// The table as plain numbers for engines that need them, refused if some are missing.
-fn plain_rows(
-    engine: EngineKind,
-    data: &Dataset,
-    rows: &[u32],
-) -> Result<Vec<Vec<f64>>, EngineError> {
-    if let Some(column) = data
-        .columns()
-        .iter()
-        .find(|column| column.missing().is_some())
-    {
-        return Err(EngineError::Missing {
+/// Refuses missing numbers for engines that need plain ones.
+fn without_gaps(engine: EngineKind, data: &Dataset) -> Result<(), EngineError> {
+    let mut columns = data.columns().iter();
+    match columns.find(|column| column.missing().is_some()) {
+        Some(column) => Err(EngineError::Missing {
             engine,
             column: column.name().to_owned(),
-        });
+        }),
+        None => Ok(()),
     }
+}
+
+/// The table as plain numbers, none of which is missing.
+fn plain_rows(data: &Dataset, rows: &[u32]) -> Vec<Vec<f64>> {
     let row = |&row: &u32| {
         let columns = data.columns().iter();
         columns.map(|column| column.value(row as usize)).collect()
     };
-    Ok(rows.iter().map(row).collect())
+    rows.iter().map(row).collect()
 }

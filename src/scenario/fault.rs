@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::source::Span;
+use crate::learner::engine::Setting;
 use crate::nearest::nearest;
 use crate::policy::PolicyError;
 use crate::quantity::QuantityError;
@@ -160,14 +161,19 @@ pub enum Fault {
     MaxWithoutGrid { policy: &'static str },
     #[error("only a forest counts `work`")]
     WorkNeedsForest,
-    #[error("a forest in a process of its own does not count `work`")]
-    WorkNeedsThread { engine: &'static str },
+    #[error("the engine `{engine}` does not count `work`")]
+    WorkNeedsBuiltin { engine: &'static str },
     #[error("the guard `work` cannot be kept: nothing counts it here")]
     WorkGuard,
     #[error("a forest in a thread of ours cannot be held to a memory limit")]
     MemoryNeedsProcess,
     #[error("the engine `{engine}` cannot be stopped inside our process")]
     EngineNeedsProcess { engine: &'static str },
+    #[error("the engine `{engine}` ignores `{}`: {}", setting.name(), setting.instead())]
+    EngineIgnores {
+        engine: &'static str,
+        setting: Setting,
+    },
     #[error("`{key}`: {source}")]
     Price {
         key: &'static str,
@@ -217,6 +223,14 @@ pub enum Fault {
         column: String,
         known: Vec<String>,
     },
+    #[error("`drop` names the column `{column}` twice")]
+    DropTwice { column: String },
+    #[error("`drop` names the column `{column}`, which is to be predicted")]
+    DropsTarget { column: String },
+    #[error("`levels` orders the column `{column}`, which is dropped")]
+    LevelsOfDropped { column: String },
+    #[error("column `{column}` has the level `{level}` twice")]
+    LevelTwice { column: String, level: String },
     #[error("`mtry` goes up to {mtry}, but there are {predictors} predictors")]
     MtryAbovePredictors { mtry: i64, predictors: usize },
     #[error("forest parameter `{name}` must be {expected}, not {value}")]
@@ -335,6 +349,27 @@ fn flag(key: &str, word: &str) -> String {
     }
 }
 
+/// What to write of a forest and its columns instead.
+fn fitting_forest(fault: &Fault) -> Option<String> {
+    match fault {
+        Fault::NoColumn { column, known, .. } => {
+            choose("columns", column, known.iter().map(String::as_str))
+        }
+        Fault::DropsTarget { .. } => {
+            Some("remove it from `drop`, or predict another column".into())
+        }
+        Fault::LevelsOfDropped { .. } => Some("remove it from `levels`, or from `drop`".into()),
+        Fault::MtryAbovePredictors { predictors, .. } => {
+            Some(format!("let `mtry` end at {predictors}"))
+        }
+        Fault::EngineIgnores { setting, .. } => Some(format!(
+            "leave `{}` out, or write `engine: builtin`",
+            setting.name()
+        )),
+        _ => None,
+    }
+}
+
 impl Fault {
     /// What the user can write instead.
     pub fn hint(&self) -> Option<String> {
@@ -344,9 +379,11 @@ impl Fault {
                 "quote text that holds `: `, ` #`, `{`, `[`, `*`, `&`, `!`, `%` or `@`, and close what is open",
             ),
             Self::Tab => text("indent with spaces"),
-            Self::Twice { .. } | Self::ValueTwice { .. } | Self::Limit(LimitError::Twice(_)) => {
-                text("keep one of them")
-            }
+            Self::Twice { .. }
+            | Self::ValueTwice { .. }
+            | Self::DropTwice { .. }
+            | Self::LevelTwice { .. }
+            | Self::Limit(LimitError::Twice(_)) => text("keep one of them"),
             Self::TooDeep { .. } => text("a scenario needs six levels at most"),
             Self::TooLarge => {
                 text("put long lists of arms into a CSV file: `arms: {file: arms.csv}`")
@@ -410,7 +447,9 @@ impl Fault {
             Self::GridForZrcucb => text("write only `max: 5s`, or choose another policy"),
             Self::MaxWithoutGrid { .. } => text("add `grid: 10`, or choose the policy `z-rcucb`"),
             Self::WorkNeedsForest => text("write `of: cpu` or `of: wall`"),
-            Self::WorkNeedsThread { engine } => Some(countable(engine)),
+            Self::WorkNeedsBuiltin { .. } => {
+                text("write `of: cpu` or `of: wall`, or use the engine `builtin`")
+            }
             Self::WorkGuard => text("guard `cpu` or `wall` instead"),
             Self::MemoryNeedsProcess => {
                 text("add `isolation: process` to the forest, or remove `memory`")
@@ -454,26 +493,16 @@ impl Fault {
                 text("`worst` is the score worth 0, `best` the one worth 1")
             }
             Self::BadVariable { .. } => text("use letters, digits and `_`, no digit in front"),
-            Self::NoColumn { column, known, .. } => {
-                choose("columns", column, known.iter().map(String::as_str))
-            }
-            Self::MtryAbovePredictors { predictors, .. } => {
-                Some(format!("let `mtry` end at {predictors}"))
-            }
+            Self::NoColumn { .. }
+            | Self::DropsTarget { .. }
+            | Self::LevelsOfDropped { .. }
+            | Self::MtryAbovePredictors { .. }
+            | Self::EngineIgnores { .. } => fitting_forest(self),
             Self::UnknownInstance { name, known } => {
                 choose("instances", name, known.iter().map(String::as_str))
             }
             Self::ArmCount { .. } => text("one arm per column of the matrix, in the same order"),
             Self::Target(error) => error.hint(),
         }
-    }
-}
-
-/// What to do about work that a forest of this engine does not count in a process of its own.
-fn countable(engine: &str) -> String {
-    let instead = "write `of: cpu` or `of: wall`";
-    match engine {
-        "builtin" => format!("{instead}, or leave `isolation: process` out"),
-        _ => format!("{instead}: only the engine `builtin` counts work, not `{engine}`"),
     }
 }

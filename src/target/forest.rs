@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 
 use super::{Ended, Ending, Ends, Failing, Guard, Measured, Outcome, Start, Target};
-use crate::learner::engine::{self, EngineKind, EngineOutcome};
+use crate::learner::engine::{self, EngineError, EngineKind, EngineOutcome};
 use crate::learner::{
     Allowance, Consumed, Dataset, DatasetError, LevelOrder, Normalise, Params, ReadOptions,
     Resource, Split, Stop, Task,
@@ -48,6 +48,11 @@ struct Slot {
     guards: Vec<Allowance>,
     /// Ends the fit under way.
     stop: Arc<Stop>,
+}
+
+/// Whether the engine of a scenario's forest can learn from its data.
+pub fn accepts(forest: &scenario::Forest, data: &Dataset) -> Result<(), EngineError> {
+    engine(forest.engine).engine().accepts(data)
 }
 
 /// Reads the data of a scenario's forest.
@@ -207,7 +212,8 @@ fn fit(shared: &Shared, start: &Start, stop: &Arc<Stop>) -> Ending {
     }
 }
 
-fn engine(engine: scenario::Engine) -> EngineKind {
+/// The engine that a scenario names.
+pub(crate) fn engine(engine: scenario::Engine) -> EngineKind {
     match engine {
         scenario::Engine::Builtin => EngineKind::Builtin,
         scenario::Engine::Smartcore => EngineKind::Smartcore,
@@ -381,4 +387,12 @@ pub fn as_command(forest: &scenario::Forest, space: &Space, binary: &Path) -> sc
         },
         output_limit: 1 << 16,
     }
+}
+
+/// The same, keeping a limit on work itself: nobody outside of it can count that.
+pub fn counting_work(mut command: scenario::Command) -> scenario::Command {
+    let words = ["--resource=work", "--limit={limit}"].into_iter();
+    let templates = words.filter_map(|word| Template::parse(word).ok());
+    command.arguments.templates.extend(templates);
+    command
 }

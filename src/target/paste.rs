@@ -36,10 +36,15 @@ pub fn use_line(scenario: &Scenario, pull: Pull, by: Paster) -> Option<String> {
         ..pull
     };
     let launch = launch(scenario, pull, scenario.seed)?;
-    let guards = guard_options(scenario);
+    let mut guards = guard_options(scenario);
     match &scenario.target {
-        // A fit in our own process looks at its limit itself, which `exec` could not: work is no clock.
-        Target::Forest(forest) if forest.isolation == Isolation::Thread => {
+        // A fit in our own process looks at its limit itself, and any does at one on work, which `exec` could not count.
+        Target::Forest(forest)
+            if forest.isolation == Isolation::Thread || scenario.limits.of == Resource::Work =>
+        {
+            if forest.isolation == Isolation::Process {
+                guards.extend(grace_option(scenario));
+            }
             let limit = forest_limit(scenario.limits.of, pull.limit);
             Some(match &*guards.join(" ") {
                 "" => format!("{} {limit}", launch.shell_line()),
@@ -62,10 +67,14 @@ fn exec_options(scenario: &Scenario, pull: Pull, guards: Vec<String>) -> String 
         Resource::Wall => format!("--wall {limit}s"),
         Resource::Cpu | Resource::Work => format!("--cpu {limit}s"),
     };
-    let grace = scenario.limits.grace;
-    let grace = (grace > 0.0).then(|| format!("--grace {grace}s"));
+    let grace = grace_option(scenario);
     let options: Vec<String> = [limit].into_iter().chain(guards).chain(grace).collect();
     options.join(" ")
+}
+
+fn grace_option(scenario: &Scenario) -> Option<String> {
+    let grace = scenario.limits.grace;
+    (grace > 0.0).then(|| format!("--grace {grace}s"))
 }
 
 /// The bounds besides the limit's own clock, as options of `exec`.

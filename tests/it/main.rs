@@ -8,6 +8,7 @@ mod ask;
 mod check;
 mod datasets;
 mod dependencies;
+mod engines;
 mod examples;
 mod exec;
 mod faults;

@@ -151,6 +151,12 @@ fn a_forest_is_pasted_with_its_guards() {
             "of: cpu, grid: [30s], wall: 50s, memory: 1GiB",
             "captime exec --cpu 30s --wall 50s --memory 1GiB -- captime forest ",
         ),
+        ("process", "of: work, grid: [1e9]", "captime forest "),
+        (
+            "process",
+            "of: work, grid: [1e9], memory: 1GiB, grace: 1s",
+            "captime exec --memory 1GiB --grace 1s -- captime forest ",
+        ),
     ] {
         scene.write(
             "data/s.yaml",

@@ -355,7 +355,7 @@ budget: {rounds: 60}
 slots: 1
 seed: 3
 ";
-    let play = || {
+    let play = |scenario: &str| {
         let scene = Scene::new(scenario);
         let mut rows = String::from("size,zone,price\n");
         for row in 0..120 {
@@ -372,10 +372,11 @@ seed: 3
         let (pulls, mut outcomes) = story(&scene.run_folder("forest"));
         for outcome in &mut outcomes {
             (outcome.wall, outcome.cpu, outcome.at) = (None, None, None);
+            (outcome.memory, outcome.exit) = (None, None);
         }
         (pulls, outcomes)
     };
-    let (first, second) = (play(), play());
+    let (first, second) = (play(scenario), play(scenario));
     assert!(
         first.1.iter().any(|outcome| outcome.censored.is_some()),
         "some are cut off"
@@ -385,6 +386,8 @@ seed: 3
         "some are not"
     );
     assert_eq!(first, second);
+    let apart = play(&scenario.replace("train: 0.7", "train: 0.7, isolation: process"));
+    assert_eq!(first, apart, "a process of its own counts the same");
 }
 
 #[test]

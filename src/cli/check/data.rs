@@ -2,24 +2,18 @@
 
 use std::io::Write;
 
-use super::super::Failure;
-use super::super::forest::bad_data;
-use crate::scenario::{Isolation, Scenario, Target};
-use crate::target::forest::read_data;
+use super::super::{Failure, forest_data};
+use crate::scenario::{Scenario, Target};
 
 /// A larger file is not read without being asked: a check answers at once.
 const MOST_BYTES: u64 = 20 << 20;
 
-/// Reads the data as the first pull would: ragged rows, a constant target and the like are refused now.
-///
-/// `--try` reads them anyway, unless the fits are in processes of their own.
-pub(super) fn read(scenario: &Scenario, is_tried: bool) -> Result<(), Failure> {
+/// Reads the data as a run would: ragged rows, a constant target, what the engine cannot learn from and the like are
+/// refused now.
+pub(super) fn read(scenario: &Scenario) -> Result<(), Failure> {
     let Target::Forest(forest) = &scenario.target else {
         return Ok(());
     };
-    if is_tried && forest.isolation == Isolation::Thread {
-        return Ok(());
-    }
     let path = scenario.path_as_written(&forest.data);
     let bytes = std::fs::metadata(&forest.data).map_or(0, |file| file.len());
     if bytes > MOST_BYTES {
@@ -31,6 +25,6 @@ pub(super) fn read(scenario: &Scenario, is_tried: bool) -> Result<(), Failure> {
         )?;
         return Ok(());
     }
-    read_data(forest).map_err(|error| bad_data(path, &error))?;
+    forest_data::read(scenario, forest)?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::super::{Exit, Failure, runtime};
 use crate::limit::{Cause, Setup, Supervisor};
 use crate::orchestrator::{Calibrate, Limits, Plan, Signals};
 use crate::round::{ArmId, Limit, Observation, Pull, Purpose, Round, Seen, randomness};
-use crate::scenario::Scenario;
+use crate::scenario::{Resource, Scenario};
 use crate::target::command::{CommandRun, Commands};
 use crate::target::{Ending, Start};
 use rand::{Rng, RngExt};
@@ -125,6 +125,11 @@ fn show(
             crate::quantity::seconds(report.wall_seconds),
             crate::quantity::seconds(report.cpu_seconds)
         )?;
+        if let (Resource::Work, Ending::Brought(outcome)) = (commands.of, &run.ending)
+            && let Some(used) = outcome.consumption
+        {
+            writeln!(to, "          {} of work", commands.of.amount(used))?;
+        }
     }
     let is_failed = outcome(
         &run.ending,

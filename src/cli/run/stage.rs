@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::Failure;
-use super::super::forest::bad_data;
+use super::super::{Failure, forest_data};
 use crate::learner::Dataset;
 use crate::limit;
-use crate::scenario::{self, Isolation, Scenario};
+use crate::scenario::{self, Isolation, Resource, Scenario};
 use crate::target::command::{CommandTarget, Commands};
-use crate::target::forest::{ForestTarget, as_command, read_data};
+use crate::target::forest::{ForestTarget, as_command, counting_work};
 use crate::target::recorded::Recorded;
 use crate::target::synthetic::Synthetic;
 use crate::target::{Ends, InVirtualTime, Target, VirtualTarget};
@@ -47,18 +46,17 @@ impl Stage {
             }
             scenario::Target::Forest(forest) => match forest.isolation {
                 Isolation::Process => {
+                    // Every pull reads them again, but what is wrong with them is said once, before the first.
+                    forest_data::read(scenario, forest)?;
                     let binary = std::env::current_exe().map_err(Failure::ours)?;
-                    Self::commands(
-                        scenario,
-                        as_command(forest, &scenario.space, &binary),
-                        forest.threads,
-                        folder,
-                    )
+                    let mut command = as_command(forest, &scenario.space, &binary);
+                    if scenario.limits.of == Resource::Work {
+                        command = counting_work(command);
+                    }
+                    Self::commands(scenario, command, forest.threads, folder)
                 }
                 Isolation::Thread => {
-                    let data = read_data(forest).map_err(|error| {
-                        bad_data(scenario.path_as_written(&forest.data), &error)
-                    })?;
+                    let data = forest_data::read(scenario, forest)?;
                     Self::Forest(Box::new(data), forest.clone())
                 }
             },

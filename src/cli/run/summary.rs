@@ -31,6 +31,8 @@ pub(in crate::cli) struct Summary<'a> {
 
 /// How many reasons for failing are told.
 const MOST_REASONS: usize = 3;
+/// More lines of a stderr are not shown with a reason.
+const MOST_WORDS: usize = 4;
 
 impl Summary<'_> {
     pub(in crate::cli) fn write(&self, to: &mut dyn Write) -> Result<()> {
@@ -117,8 +119,10 @@ impl Summary<'_> {
                 failures.last.round,
                 self.words.arm(failures.last.arm)
             )?;
-            if let Some(line) = failures.stderr.lines().last() {
-                writeln!(to, "          its stderr ends: {line}")?;
+            let mut ends = "its stderr ends: ";
+            for line in last_words(&failures.stderr) {
+                writeln!(to, "          {ends}{line}")?;
+                ends = "";
             }
         }
         if worst.len() > MOST_REASONS {
@@ -201,6 +205,19 @@ impl Summary<'_> {
     }
 }
 
+/// The end of a program's stderr: its last line, and where that is indented, as a hint below its reason is, the line it
+/// belongs to.
+fn last_words(stderr: &str) -> Vec<&str> {
+    let lines: Vec<&str> = stderr.trim_end().lines().collect();
+    let is_whole = |line: &&str| !line.starts_with(char::is_whitespace);
+    let last = lines.len().saturating_sub(1);
+    let first = lines.iter().rposition(is_whole).unwrap_or(last);
+    if lines.len() - first > MOST_WORDS {
+        return lines[last..].to_vec();
+    }
+    lines[first..].to_vec()
+}
+
 /// Where no pull brought a reward, the least bad pair would be a pair to avoid.
 pub(in crate::cli) fn write_nothing(to: &mut dyn Write) -> Result<()> {
     writeln!(
@@ -278,4 +295,25 @@ pub(in crate::cli) fn best_json(scenario: &Scenario, best: Recommendation) -> se
         "censored": best.censored,
         "command": use_line(scenario, best.pull, Paster::Here),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_words;
+
+    #[test]
+    fn a_hint_is_shown_with_the_reason_above_it() {
+        for (stderr, shown) in [
+            ("", &[][..]),
+            ("loading\nbroken\n", &["broken"]),
+            (
+                "loading\ncaptime: mtry 9 is too large\n  hint: give at most 3\n",
+                &["captime: mtry 9 is too large", "  hint: give at most 3"],
+            ),
+            ("head\n 1\n 2\n 3\n 4\n", &[" 4"]),
+            (" 1\n 2", &[" 2"]),
+        ] {
+            assert_eq!(last_words(stderr), shown, "{stderr}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::{Engine, EngineError, EngineOutcome, Fit, Fitted};
+use crate::learner::dataset::Dataset;
 use crate::learner::forest::{FitOutcome, fit_until};
 
 pub(super) struct Builtin;
@@ -10,6 +11,10 @@ pub(super) struct Builtin;
 impl Engine for Builtin {
     fn is_stoppable(&self) -> bool {
         true
+    }
+
+    fn accepts(&self, _: &Dataset) -> Result<(), EngineError> {
+        Ok(())
     }
 
     fn run(&self, fit: &Fit<'_>) -> Result<EngineOutcome, EngineError> {

@@ -14,8 +14,10 @@ use ndarray::{Array1, Array2};
 use rand_08::SeedableRng;
 use rand_08::rngs::StdRng;
 
-use super::{Engine, EngineError, EngineKind, EngineOutcome, Fit, Fitted, plain_rows};
-use crate::learner::dataset::Task;
+use super::{
+    Engine, EngineError, EngineKind, EngineOutcome, Fit, Fitted, plain_rows, without_gaps,
+};
+use crate::learner::dataset::{Dataset, Task};
 use crate::learner::forest::FitError;
 use crate::learner::stop::{Meter, Stop};
 
@@ -33,8 +35,7 @@ impl Engine for Linfa {
         false
     }
 
-    fn run(&self, fit: &Fit<'_>) -> Result<EngineOutcome, EngineError> {
-        let (data, params) = (fit.data, fit.params);
+    fn accepts(&self, data: &Dataset) -> Result<(), EngineError> {
         if data.task() == Task::Regression {
             return Err(EngineError::Task {
                 engine: EngineKind::Linfa,
@@ -42,11 +43,18 @@ impl Engine for Linfa {
                 why: "the trees of linfa predict classes only, their targets must be `Eq + Hash`",
             });
         }
+        without_gaps(EngineKind::Linfa, data)
+    }
+
+    fn run(&self, fit: &Fit<'_>) -> Result<EngineOutcome, EngineError> {
+        let (data, params) = (fit.data, fit.params);
+        self.accepts(data)?;
+        EngineKind::Linfa.keeps_to(params)?;
         let mtry = params
             .check_for(data.predictors())
             .map_err(FitError::Params)?;
         let rows = |rows: &[u32]| {
-            let flat = plain_rows(EngineKind::Linfa, data, rows)?.concat();
+            let flat = plain_rows(data, rows).concat();
             Array2::from_shape_vec((rows.len(), data.predictors()), flat).map_err(failed)
         };
         let (train, test) = (rows(&fit.split.train)?, rows(&fit.split.test)?);

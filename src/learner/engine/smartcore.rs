@@ -1,4 +1,4 @@
-//! smartcore's random forests. They draw as many rows as there are, whatever `sample_fraction` says, on one thread.
+//! smartcore's random forests. They draw as many rows as there are, on one thread.
 
 use std::time::Instant;
 
@@ -10,8 +10,10 @@ use smartcore::ensemble::random_forest_regressor::{
 };
 use smartcore::linalg::basic::matrix::DenseMatrix;
 
-use super::{Engine, EngineError, EngineKind, EngineOutcome, Fit, Fitted, plain_rows};
-use crate::learner::dataset::Task;
+use super::{
+    Engine, EngineError, EngineKind, EngineOutcome, Fit, Fitted, plain_rows, without_gaps,
+};
+use crate::learner::dataset::{Dataset, Task};
 use crate::learner::forest::FitError;
 use crate::learner::stop::{Meter, Stop};
 
@@ -29,15 +31,18 @@ impl Engine for Smartcore {
         false
     }
 
+    fn accepts(&self, data: &Dataset) -> Result<(), EngineError> {
+        without_gaps(EngineKind::Smartcore, data)
+    }
+
     fn run(&self, fit: &Fit<'_>) -> Result<EngineOutcome, EngineError> {
         let (data, params) = (fit.data, fit.params);
+        self.accepts(data)?;
+        EngineKind::Smartcore.keeps_to(params)?;
         let mtry = params
             .check_for(data.predictors())
             .map_err(FitError::Params)?;
-        let rows = |rows| {
-            let rows = plain_rows(EngineKind::Smartcore, data, rows)?;
-            DenseMatrix::from_2d_vec(&rows).map_err(failed)
-        };
+        let rows = |rows| DenseMatrix::from_2d_vec(&plain_rows(data, rows)).map_err(failed);
         let (train, test) = (rows(&fit.split.train)?, rows(&fit.split.test)?);
         let y = data.target().y();
         let targets = fit.split.train.iter().map(|&row| y[row as usize]);

@@ -1,13 +1,16 @@
 //! `target: {forest: ...}`: a random forest on a CSV file.
 
-use std::path::{Path, PathBuf};
+mod columns;
 
+use self::columns::Named;
 use super::{Check, Fields, arms};
+use crate::learner::engine::Setting;
 use crate::scenario::Fault;
 use crate::scenario::model::{Engine, Forest, Isolation, Levels, Normalise, Task, resolve};
 use crate::scenario::raw::{Node, Raw};
 use crate::scenario::source::Span;
 use crate::space::Value;
+use crate::target::forest::engine as engine_kind;
 
 pub(in crate::scenario) const KEYS: &[&str] = &[
     "data",
@@ -69,9 +72,8 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
             ],
         )
     });
-    let threads = fields
-        .take(check, "threads")
-        .map_or(Some(1), |node| check.whole(node, "threads", 1, 1024, ""));
+    let threads_node = fields.take(check, "threads");
+    let threads = threads_node.map_or(Some(1), |node| check.whole(node, "threads", 1, 1024, ""));
     let normalise = fields
         .take(check, "normalise")
         .map_or(Some(Normalise::Range), |node| {
@@ -89,19 +91,22 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
     });
     fields.finish(check);
 
-    if let (Some(data), Some(node)) = (&data, data_node)
-        && let Some(columns) = header(check, node, data)
-    {
-        let predict = predict.clone().map(|predict| vec![predict]);
-        named_columns(check, data, &columns, predict_node, predict.as_deref());
-        named_columns(check, data, &columns, drop_node, drop.as_deref());
-        if let Some(Raw::Map(entries)) = levels_node.map(|node| &node.value) {
-            for entry in entries {
-                column(check, entry.key_at, data, &columns, &entry.key);
-            }
-        }
+    let named = Named {
+        predict: predict_node.zip(predict.as_deref()),
+        drop: drop_node.zip(drop.as_deref()),
+        levels: match &levels {
+            Some(Levels::Alphabetical(orders)) => levels_node.map(|node| (node, &orders[..])),
+            _ => None,
+        },
+    };
+    named.check(check);
+    if let (Some(data), Some(node)) = (&data, data_node) {
+        named.check_in(check, data, node);
     }
     let engine = engine?;
+    if let (Some(node), Some(2..)) = (threads_node, threads) {
+        taken(check, node.at, engine, Setting::Threads);
+    }
     let isolation = isolated(check, engine, isolation_node, isolation)?;
     Some(Forest {
         data: data?,
@@ -142,6 +147,14 @@ fn isolated(
     Some(isolation)
 }
 
+/// What an engine ignores would only seem to be chosen, or tuned.
+fn taken(check: &mut Check<'_>, at: Span, engine: Engine, setting: Setting) {
+    if !engine_kind(engine).takes(setting) {
+        let engine = engine.name();
+        check.fault(at, Fault::EngineIgnores { engine, setting });
+    }
+}
+
 /// `alphabetical`, `by-response`, or for some columns their levels in order.
 fn levels(check: &mut Check<'_>, node: &Node) -> Option<Levels> {
     let Raw::Map(entries) = &node.value else {
@@ -170,64 +183,6 @@ fn levels(check: &mut Check<'_>, node: &Node) -> Option<Levels> {
         .into_iter()
         .collect::<Option<Vec<_>>>()
         .map(Levels::Alphabetical)
-}
-
-fn header(check: &mut Check<'_>, node: &Node, data: &Path) -> Option<Vec<String>> {
-    let unreadable = |reason: String| Fault::Unreadable {
-        path: PathBuf::from(data),
-        reason,
-    };
-    let columns = std::fs::File::open(data)
-        .map_err(|error| unreadable(error.to_string()))
-        .and_then(|file| {
-            let mut reader = csv::ReaderBuilder::new().from_reader(std::io::BufReader::new(file));
-            let header = reader
-                .byte_headers()
-                .map_err(|error| unreadable(error.to_string()))?;
-            Ok(header
-                .iter()
-                .map(|name| {
-                    String::from_utf8_lossy(name)
-                        .trim_start_matches('\u{feff}')
-                        .trim()
-                        .to_owned()
-                })
-                .collect())
-        });
-    columns.map_err(|fault| check.fault(node.at, fault)).ok()
-}
-
-/// One column or a list of them.
-fn named_columns(
-    check: &mut Check<'_>,
-    data: &Path,
-    columns: &[String],
-    node: Option<&Node>,
-    names: Option<&[String]>,
-) {
-    let (Some(node), Some(names)) = (node, names) else {
-        return;
-    };
-    let items = match &node.value {
-        Raw::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
-    for (item, name) in items.iter().zip(names) {
-        column(check, item.at, data, columns, name);
-    }
-}
-
-fn column(check: &mut Check<'_>, at: Span, data: &Path, columns: &[String], name: &str) {
-    if !columns.iter().any(|column| column == name.trim()) {
-        check.fault(
-            at,
-            Fault::NoColumn {
-                path: data.into(),
-                column: name.into(),
-                known: columns.to_vec(),
-            },
-        );
-    }
 }
 
 /// The parameters a forest has, and what each must be.
@@ -280,6 +235,11 @@ pub(super) fn check_arms(check: &mut Check<'_>, forest: &Forest, arms: &arms::Re
                 break;
             }
         }
+        let is_whole = |value: &Value| value.number() == Some(1.0);
+        if *name == "sample_fraction" && !parameter.values().iter().all(is_whole) {
+            let at = arms.places[place];
+            taken(check, at, forest.engine, Setting::SampleFraction);
+        }
         if *name == "mtry"
             && let Some(predictors) = predictors(forest)
         {
@@ -301,14 +261,11 @@ pub(super) fn check_arms(check: &mut Check<'_>, forest: &Forest, arms: &arms::Re
     }
 }
 
+/// How many columns there are to learn from.
 fn predictors(forest: &Forest) -> Option<usize> {
-    let mut reader = csv::Reader::from_path(&forest.data).ok()?;
-    let columns = reader.byte_headers().ok()?.len();
-    columns.checked_sub(
-        1 + forest
-            .drop
-            .iter()
-            .filter(|name| **name != forest.predict)
-            .count(),
-    )
+    let columns = columns::read(&forest.data).ok()?;
+    let is_predictor = |name: &&String| {
+        name.as_str() != forest.predict.trim() && !columns::is_among(&forest.drop, name)
+    };
+    Some(columns.iter().filter(is_predictor).count())
 }

@@ -3,7 +3,9 @@
 use super::{Check, TargetKind, arms, forest, limits, placeholders, policy, price, virtual_target};
 use crate::policy::PolicyKind;
 use crate::resource::Resource;
-use crate::scenario::model::{Budget, Guards, Isolation, LimitSource, Limits, Prices, Target};
+use crate::scenario::model::{
+    Budget, Engine, Guards, Isolation, LimitSource, Limits, Prices, Target,
+};
 use crate::scenario::raw::Node;
 use crate::scenario::source::Span;
 use crate::scenario::{Caution, Fault};
@@ -124,19 +126,18 @@ impl Parts<'_> {
         {
             check.fault(at, Fault::MemoryNeedsProcess);
         }
-        // Such a forest runs as a command does, and of a command only time and memory are known.
-        let apart = match &self.target {
-            Some(Target::Forest(forest)) if forest.isolation == Isolation::Process => Some(forest),
-            _ => None,
-        };
-        if let (Some(forest), Resource::Work) = (apart, limits.of) {
+        if let (Some(Target::Forest(forest)), Resource::Work) = (&self.target, limits.of)
+            && forest.engine != Engine::Builtin
+        {
             let engine = forest.engine.name();
-            check.fault(limits.of_at, Fault::WorkNeedsThread { engine });
+            check.fault(limits.of_at, Fault::WorkNeedsBuiltin { engine });
         }
+        // Such a forest runs as a command does: besides its limit only time and memory are guarded.
+        let is_apart = matches!(&self.target, Some(Target::Forest(forest)) if forest.isolation == Isolation::Process);
         let is_command = matches!(self.target, Some(Target::Command(_)));
         if let Some(at) = limits.work_at
             && limits.of != Resource::Work
-            && (is_command || apart.is_some())
+            && (is_command || is_apart)
         {
             check.fault(at, Fault::WorkGuard);
         }

@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::judge;
+use super::judge::{self, Used};
 use super::reward::{self, Reading, Source};
 use super::scratch::Scratch;
 use crate::limit::{self, Input, LimitError, Limits, Output, Report, Supervisor};
@@ -87,7 +87,9 @@ impl Commands {
         let smaller = |guard: Option<f64>| Some(guard.map_or(limit, |guard| guard.min(limit)));
         let (wall, cpu) = match self.of {
             Resource::Wall => (smaller(self.guards.wall), self.guards.cpu),
-            Resource::Cpu | Resource::Work => (self.guards.wall, smaller(self.guards.cpu)),
+            Resource::Cpu => (self.guards.wall, smaller(self.guards.cpu)),
+            // Kept by the process itself.
+            Resource::Work => (self.guards.wall, self.guards.cpu),
         };
         Limits {
             wall: seconds(wall),
@@ -167,7 +169,8 @@ impl Commands {
     }
 
     fn judged(&self, start: &Start, line: String, report: Report, scratch: &Path) -> CommandRun {
-        let reading = if judge::is_past(&report, start.pull, self.of) {
+        let used = Used::of(&report, start.pull, self.of);
+        let reading = if used.is_past {
             Err("past its limit".to_owned())
         } else {
             match report.exit_code {
@@ -178,7 +181,7 @@ impl Commands {
         let ending = judge::ending(
             &report,
             start.pull,
-            self.of,
+            used,
             reading.as_ref().map_err(String::as_str),
         );
         CommandRun {

@@ -1,5 +1,7 @@
 //! From a report of the limiter to what the policy sees: the table of outcomes.
 
+use serde::Deserialize;
+
 use super::reward::Reading;
 use crate::limit::{Cause, Report};
 use crate::round::{Observation, Pull};
@@ -9,32 +11,51 @@ use crate::target::{Ending, Failing, Guard, Inexact, Measured, Outcome};
 /// What is kept of a failed command's stderr, in bytes.
 const STDERR: usize = 2000;
 
-/// What a command used of the limited resource.
-pub(super) fn consumption(report: &Report, of: Resource) -> f64 {
-    match of {
-        Resource::Wall => report.wall_seconds,
-        // Commands do no counted work; the check refuses such a limit for them.
-        Resource::Cpu | Resource::Work => report.cpu_seconds,
+/// What a run used of the limited resource, and whether it is over its limit, whoever ended it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Used {
+    /// None where it is not known: nobody counts the work of a process that was killed.
+    pub(super) amount: Option<f64>,
+    pub(super) is_past: bool,
+}
+
+impl Used {
+    pub(super) fn of(report: &Report, pull: Pull, of: Resource) -> Self {
+        let (amount, is_stopped) = match of {
+            Resource::Wall => (Some(report.wall_seconds), report.cause == Cause::Wall),
+            Resource::Cpu => (Some(report.cpu_seconds), report.cause == Cause::Cpu),
+            Resource::Work => match counted(report) {
+                Some(counted) => (Some(counted.work), counted.stopped),
+                None => (None, false),
+            },
+        };
+        let is_over = amount.is_some_and(|amount| amount > pull.limit.get());
+        Self {
+            amount,
+            is_past: is_stopped || (report.cause == Cause::None && is_over),
+        }
     }
 }
 
-/// Whether the run is over its limit, whoever ended it.
-pub(super) fn is_past(report: &Report, pull: Pull, of: Resource) -> bool {
-    let is_stopped = match of {
-        Resource::Wall => report.cause == Cause::Wall,
-        Resource::Cpu | Resource::Work => report.cause == Cause::Cpu,
-    };
-    is_stopped || (report.cause == Cause::None && consumption(report, of) > pull.limit.get())
+/// What the process of a forest says of its work; no other command counts it, and the check refuses such a limit for them.
+#[derive(Debug, Deserialize)]
+struct Counted {
+    work: f64,
+    stopped: bool,
+}
+
+fn counted(report: &Report) -> Option<Counted> {
+    let said = report.stdout.as_ref()?;
+    serde_json::from_slice(&said.head).ok()
 }
 
 /// What a run brought; `reading` is its reward, or why there is none, for a run that ended by itself within its limit.
 pub(super) fn ending(
     report: &Report,
     pull: Pull,
-    of: Resource,
+    used: Used,
     reading: Result<&Reading, &str>,
 ) -> Ending {
-    let used = consumption(report, of);
     let measured = Measured {
         wall: Some(report.wall_seconds),
         cpu: Some(report.cpu_seconds),
@@ -52,15 +73,15 @@ pub(super) fn ending(
             guard,
             stderr: stderr_tail(report),
         };
-        Outcome::failed(pull, failing, Some(used), measured)
+        Outcome::failed(pull, failing, used.amount, measured)
     };
     let outcome = match report.cause {
         Cause::Cancelled => return Ending::Stopped,
-        _ if is_past(report, pull, of) => Outcome {
+        _ if used.is_past => Outcome {
             observation: Observation::censored(pull, pull.limit.get())
                 .unwrap_or(Observation::failed(pull)),
             failure: None,
-            consumption: Some(used),
+            consumption: used.amount,
             score: None,
             is_clamped: false,
             measured,
@@ -68,20 +89,25 @@ pub(super) fn ending(
         Cause::Memory => failed("hit the memory guard".into(), Some(Guard::Memory)),
         Cause::Wall => failed("hit the wall guard".into(), Some(Guard::Wall)),
         Cause::Cpu => failed("hit the cpu guard".into(), Some(Guard::Cpu)),
-        Cause::None => match (report.signal, reading) {
-            (Some(signal), _) => failed(format!("ended by signal {}", signal_name(signal)), None),
-            (None, Err(reason)) => failed(reason.to_owned(), None),
-            (None, Ok(reading)) => match Observation::ended(pull, reading.reward, used) {
-                Ok(observation) => Outcome {
-                    observation,
-                    failure: None,
-                    consumption: Some(used),
-                    score: reading.score,
-                    is_clamped: reading.is_clamped,
-                    measured,
-                },
-                Err(error) => failed(error.to_string(), None),
-            },
+        Cause::None => match (report.signal, reading, used.amount) {
+            (Some(signal), ..) => failed(format!("ended by signal {}", signal_name(signal)), None),
+            (None, Err(reason), _) => failed(reason.to_owned(), None),
+            (None, Ok(_), None) => {
+                failed("the process did not say how much work it did".into(), None)
+            }
+            (None, Ok(reading), Some(amount)) => {
+                match Observation::ended(pull, reading.reward, amount) {
+                    Ok(observation) => Outcome {
+                        observation,
+                        failure: None,
+                        consumption: used.amount,
+                        score: reading.score,
+                        is_clamped: reading.is_clamped,
+                        measured,
+                    },
+                    Err(error) => failed(error.to_string(), None),
+                }
+            }
         },
     };
     Ending::Brought(Box::new(outcome))
