@@ -6,6 +6,10 @@ use std::process::ExitCode;
 pub const HELP: &str = "Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario; 3 the budget ended without \
 a single reward; 130 interrupted and resumable. `exec` has its own: see `captime exec --help`.";
 
+/// That of `best`.
+pub const BEST: &str = "Exit codes: 0 done; 1 failure of ours; 2 bad usage; 3 no pull has brought a reward, so there is \
+nothing to recommend.";
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {

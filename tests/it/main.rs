@@ -5,6 +5,7 @@
 )]
 
 mod ask;
+mod best;
 mod check;
 mod datasets;
 mod dependencies;
