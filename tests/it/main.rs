@@ -19,6 +19,7 @@ mod limit;
 mod meddling;
 mod paste;
 mod readme;
+mod record;
 mod report;
 mod rewards;
 mod run;
