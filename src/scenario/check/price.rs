@@ -108,6 +108,10 @@ impl Read {
         let Some((max, unit)) = self.reach(limits) else {
             return;
         };
+        let is_calibrated =
+            limits.is_some_and(|limits| matches!(limits.from, Some(LimitSource::Calibrate(_))));
+        // Limits end at a quantile that nobody knows yet, perhaps far below the guard.
+        let is_guess = is_calibrated && matches!(self.unit, Unit::Given(_));
         for (key, curve) in [("cost", &self.cost), ("penalty", &self.penalty)] {
             let Some((curve, at)) = curve else { continue };
             // One at a time, so that each mistake is put in its place.
@@ -119,7 +123,7 @@ impl Read {
             };
             match price.check(max) {
                 Ok(warnings) => {
-                    for warning in warnings {
+                    for warning in warnings.into_iter().filter(|_| !is_guess) {
                         check.caution(*at, Caution::Price(warning));
                     }
                 }
