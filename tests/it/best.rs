@@ -40,7 +40,14 @@ fn without_a_reward_there_is_no_pair_for_people_nor_for_programs() {
     assert_eq!(end["event"], "end");
     assert_eq!(end.get("best"), Some(&Value::Null), "{end}");
     let (text, _) = expect(&scene.captime(&["best", "try"]), 3);
-    assert!(text.contains("nothing: no pull has brought a reward"), "{text}");
+    assert!(
+        text.contains("nothing: no pull has brought a reward"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("raise the largest limit"),
+        "none was cut off: {text}"
+    );
     for answer in answers(&scene) {
         has_no_pair(&answer);
         assert_eq!(answer["rounds"], 30);

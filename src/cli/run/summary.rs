@@ -205,10 +205,15 @@ pub(in crate::cli) fn write_nothing(tally: Tally, to: &mut dyn Write) -> Result<
     if tally.learned == 0 || tally.rewarded > 0 {
         return writeln!(to, "best      nothing can be recommended yet");
     }
+    // To those who failed a longer limit is no help.
+    let longer = match tally.censored {
+        0 => "",
+        _ => "; if all are cut off, raise the largest limit",
+    };
     writeln!(
         to,
         "best      nothing: no pull has brought a reward yet\n          \
-         `captime check SCENARIO --try 3` shows what becomes of pulls; if all are cut off, raise the largest limit"
+         `captime check SCENARIO --try 3` shows what becomes of pulls{longer}"
     )
 }
 
