@@ -40,7 +40,7 @@ const RECORDED: &str = "recorded";
 /// column per arm; `unsolved` is what was stopped at the limit, `failed` what gave no reward. The folder also holds the journal of
 /// the measurements: the same command goes on where it was stopped, and a larger `--times` adds to what is there.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::RECORD))]
 pub struct RecordArgs {
     /// The scenario
     scenario: PathBuf,

@@ -27,17 +27,18 @@ use summary::Summary;
 
 const EXAMPLES: &str = "\
 Examples:
-  captime run arms.yaml                 tunes until the budget ends; Ctrl-C stops, the same command goes on
+  captime run arms.yaml                 tunes until the budget ends, or Ctrl-C;
+                                        the same command goes on
   captime run arms.yaml --slots 4       four pulls at a time
-  captime run arms.yaml --fresh         a new run beside the old ones: runs/NAME-2
-  captime run arms.yaml --format json   one event per line on stdout, for programs";
+  captime run arms.yaml --fresh         a new run beside the old: runs/NAME-2
+  captime run arms.yaml --format json   one event per line, for programs";
 
 /// Tune: choose pulls, run them under limits, learn, recommend.
 ///
 /// Everything is recorded in runs/NAME/journal.jsonl. An unfinished run of the same scenario goes on where it stopped, however
 /// it stopped; on a finished one the summary is printed again, and the exit code is 0. Only the budget may change in between, upwards.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::RUN))]
 pub struct RunArgs {
     /// The scenario
     scenario: PathBuf,
