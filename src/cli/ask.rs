@@ -30,7 +30,7 @@ Several pulls may be open at once. A bad line gets {"error":{"line","what","fix"
 
 Examples:
   captime ask mine.yaml
-  captime ask mine.yaml --journal runs/mine    records, and goes on where it was left
+  captime ask mine.yaml --journal runs/mine    records, and goes on
 
 Exit codes: 0 stdin ended; 1 failure of ours; 2 bad usage or scenario."#;
 

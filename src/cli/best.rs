@@ -10,6 +10,7 @@ use super::run::summary;
 use super::run_folder::{self, failure};
 use super::{Exit, Failure, exit_code};
 use crate::orchestrator::Past;
+use crate::policy::Recommendation;
 use crate::progress::Words;
 use crate::scenario::Scenario;
 use crate::target::paste::{Paster, use_line};
@@ -21,9 +22,10 @@ Examples:
 
 /// The pair to use: configuration, limit, gain with its interval, and a command line to paste.
 ///
-/// Reads the journal only, so it also works on a run that is still going, or was killed.
+/// Reads the journal only, so it also works on a run that is still going, or was killed. Where no pull has brought a reward,
+/// there is no pair to use: JSON and YAML have null for it and all that belongs to it.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::BEST))]
 pub struct BestArgs {
     /// A run's folder, or its name in runs/
     run: PathBuf,
@@ -43,13 +45,7 @@ enum Format {
 pub fn run(args: BestArgs) -> Result<Exit, Failure> {
     let folder = run_folder::find(&args.run)?;
     let past = Past::read(&folder, |_| ()).map_err(|error| failure(&error))?;
-    let Some(best) = past.state.recommend() else {
-        return Err(
-            Failure::usage(format!("{} has nothing to recommend yet", folder.display())).hint(
-                Some("it has no outcome that a policy learned from; let `captime run` go on"),
-            ),
-        );
-    };
+    let best = summary::best(&past.state);
     let words = Words {
         space: past.space.clone(),
         resource: past.brief.resource(),
@@ -57,19 +53,17 @@ pub fn run(args: BestArgs) -> Result<Exit, Failure> {
     let scenario = past.brief.scenario(&past.header);
     let mut to = std::io::stdout().lock();
     match args.format {
-        Format::Text => {
-            if past.state.tally().rewarded == 0 {
-                summary::write_nothing(&mut to)?;
-            } else if let Some(scenario) = &scenario {
-                summary::write_best(scenario, &words, best, &mut to)?;
-            } else {
+        Format::Text => match (best, &scenario) {
+            (None, _) => summary::write_nothing(past.state.tally(), &mut to)?,
+            (Some(best), Some(scenario)) => summary::write_best(scenario, &words, best, &mut to)?,
+            (Some(best), None) => {
                 let configuration = past.space.configuration(best.pull.arm);
                 writeln!(to, "best      arm {}: {configuration}", best.pull.arm)?;
                 let limit = words.limit(best.pull.limit);
                 writeln!(to, "limit     {limit} of {}", past.brief.resource)?;
                 summary::write_gain(best, &mut to)?;
             }
-        }
+        },
         Format::Json => {
             let value = value(&past, scenario.as_ref(), best);
             serde_json::to_writer_pretty(&mut to, &value).map_err(std::io::Error::from)?;
@@ -81,22 +75,27 @@ pub fn run(args: BestArgs) -> Result<Exit, Failure> {
             to.write_all(text.as_bytes())?;
         }
     }
-    Ok(Exit::Done)
+    Ok(match best {
+        Some(_) => Exit::Done,
+        None => Exit::NoReward,
+    })
 }
 
-fn value(past: &Past, scenario: Option<&Scenario>, best: crate::policy::Recommendation) -> Value {
-    let command = scenario.and_then(|scenario| use_line(scenario, best.pull, Paster::Here));
+/// The same keys with and without an answer, so that programs find null where there is none.
+fn value(past: &Past, scenario: Option<&Scenario>, best: Option<Recommendation>) -> Value {
+    let command = scenario.zip(best);
+    let command = command.and_then(|(scenario, best)| use_line(scenario, best.pull, Paster::Here));
     json!({
         "name": past.header.name,
-        "arm": best.pull.arm,
-        "configuration": past.space.configuration(best.pull.arm),
-        "limit": best.pull.limit,
+        "arm": best.map(|best| best.pull.arm),
+        "configuration": best.map(|best| past.space.configuration(best.pull.arm)),
+        "limit": best.map(|best| best.pull.limit),
         "resource": past.brief.resource,
-        "gain": best.gain,
-        "mean": best.mean,
-        "interval": best.interval,
-        "pulls": best.pulls,
-        "censored": best.censored,
+        "gain": best.map(|best| best.gain),
+        "mean": best.map(|best| best.mean),
+        "interval": best.map(|best| best.interval),
+        "pulls": best.map(|best| best.pulls),
+        "censored": best.map(|best| best.censored),
         "rounds": past.state.tally().learned,
         "command": command,
     })

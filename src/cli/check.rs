@@ -15,15 +15,15 @@ use crate::limit;
 
 const EXAMPLES: &str = "\
 Examples:
-  captime check                    what this machine can enforce, and how to get more
-  captime check arms.yaml          arms, limits, prices and three command lines of a scenario
-  captime check arms.yaml --try 3  also runs three pulls and shows what was read from each";
+  captime check                    what this machine can enforce
+  captime check arms.yaml          arms, limits, prices, three command lines
+  captime check arms.yaml --try 3  also runs three pulls: what was read?";
 
 /// Check a scenario, and show what it means: arms, limits, prices, command lines.
 ///
 /// Without a scenario, says what this machine can enforce and how to get more.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::CHECK))]
 pub struct Check {
     /// The scenario file.
     scenario: Option<PathBuf>,

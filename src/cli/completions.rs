@@ -3,17 +3,18 @@
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::{Cli, Exit, Failure};
+use super::{Cli, Exit, Failure, exit_code};
+
+const EXAMPLES: &str = "\
+Examples:
+  captime completions bash \\
+      > ~/.local/share/bash-completion/completions/captime
+  captime completions zsh > ~/.zfunc/_captime
+  captime completions fish > ~/.config/fish/completions/captime.fish";
 
 /// Write completions for a shell to stdout.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  captime completions bash > ~/.local/share/bash-completion/completions/captime
-  captime completions zsh > ~/.zfunc/_captime
-  captime completions fish > ~/.config/fish/completions/captime.fish
-
-Exit codes: 0 done; 1 failure of ours; 2 bad usage.")]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct CompletionsArgs {
     /// Which shell
     #[arg(value_enum)]

@@ -2,9 +2,27 @@
 
 use std::process::ExitCode;
 
-/// The list as `--help` shows it.
-pub const HELP: &str = "Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario; 3 the budget ended without \
+/// The whole list, as `captime --help` shows it.
+pub const ALL: &str = "Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario; 3 the budget ended without \
 a single reward; 130 interrupted and resumable. `exec` has its own: see `captime exec --help`.";
+
+/// What of it a command can give that only reads what is there, or writes what it was built with.
+pub const PLAIN: &str = "Exit codes: 0 done; 1 failure of ours; 2 bad usage.";
+
+/// That of `best`.
+pub const BEST: &str = "Exit codes: 0 done; 1 failure of ours; 2 bad usage; 3 no pull has brought a reward, so there is \
+nothing to recommend.";
+
+/// That of `check`.
+pub const CHECK: &str = "Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario, or all pulls of `--try` \
+failed; 130 interrupted.";
+
+/// That of `record`.
+pub const RECORD: &str = "Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario; 130 interrupted and resumable.";
+
+/// That of `run`.
+pub const RUN: &str = "Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario; 3 the budget ended without \
+a single reward; 130 interrupted and resumable.";
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

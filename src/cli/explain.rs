@@ -25,7 +25,7 @@ Examples:
 ///
 /// Replays the journal up to that round, so what is shown is what the policy knew when it chose.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct ExplainArgs {
     /// A run's folder, or its name in runs/
     run: PathBuf,

@@ -23,7 +23,7 @@ Examples:
 /// One row per round with an outcome: round, arm, configuration, limit, instance, seed, outcome, reward, consumption, gain,
 /// wall_seconds, cpu_seconds, exit_code, signal. Reads the journal only, also of a run that is still going.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct ExportArgs {
     /// A run's folder, or its name in runs/
     run: PathBuf,

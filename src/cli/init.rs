@@ -17,13 +17,13 @@ const EXAMPLES: &str = "\
 Examples:
   captime init                 a random forest on a small data set
   captime init solver sat      minisat on random formulas, in the new folder sat
-  captime init script && captime check script.yaml && captime run script.yaml
+  captime init script && captime check script.yaml
 
 Nothing is overwritten.";
 
 /// Write a commented scenario that runs as it is, with the files it needs.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct Init {
     /// What to tune.
     #[arg(value_enum, default_value_t = Kind::Forest)]

@@ -2,19 +2,20 @@
 
 use std::io::Write;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
+use clap_mangen::roff::{Roff, roman};
 
-use super::{Cli, Exit, Failure};
+use super::{Cli, Exit, Failure, exit_code};
+
+const EXAMPLES: &str = "\
+Examples:
+  captime man | man -l -
+  captime man > ~/.local/share/man/man1/captime.1";
 
 /// Write the manual page to stdout: captime and every command of it.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  captime man | man -l -
-  captime man > ~/.local/share/man/man1/captime.1
-
-Exit codes: 0 done; 1 failure of ours; 2 bad usage.")]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct ManArgs {}
 
 /// Runs the command.
@@ -22,7 +23,15 @@ pub fn run(_: &ManArgs) -> Result<Exit, Failure> {
     let mut command = Cli::command();
     command.build();
     let mut page = vec![];
-    Man::new(command.clone()).render(&mut page)?;
+    let man = Man::new(command.clone());
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    man.render_subcommands_section(&mut page)?;
+    examples_and_exit_codes(&command, "SH", &mut page)?;
+    man.render_version_section(&mut page)?;
     for subcommand in command
         .get_subcommands()
         .filter(|subcommand| !subcommand.is_hide_set())
@@ -37,20 +46,46 @@ pub fn run(_: &ManArgs) -> Result<Exit, Failure> {
         man.render_synopsis_section(&mut part)?;
         man.render_description_section(&mut part)?;
         man.render_options_section(&mut part)?;
-        man.render_extra_section(&mut part)?;
         // One page: the sections of a subcommand are subsections of its own.
         let part = String::from_utf8_lossy(&part).replace("\n.SH ", "\n.SS ");
         let part = part
             .strip_prefix(".SH ")
             .map_or(part.clone(), |rest| format!(".SS {rest}"));
         page.extend_from_slice(part.as_bytes());
+        examples_and_exit_codes(subcommand, "SS", &mut page)?;
     }
-    // There are no pages of subcommands to refer to, and what clap shows after the options has no name.
+    // There are no pages of subcommands to refer to.
     let page = String::from_utf8_lossy(&page)
         .replace("\ncaptime\\-", "\ncaptime ")
-        .replace("(1)\n", "\n")
-        .replace(".SH EXTRA\n", ".SH EXIT CODES\n")
-        .replace(".SS EXTRA\n", ".SS EXAMPLES AND EXIT CODES\n");
+        .replace("(1)\n", "\n");
     std::io::stdout().lock().write_all(page.as_bytes())?;
     Ok(Exit::Done)
+}
+
+/// What clap shows after the options. Blocks with command lines stay as they are written: filled and hyphenated, as roff does
+/// with text, they could not be pasted.
+fn examples_and_exit_codes(
+    command: &Command,
+    heading: &str,
+    page: &mut Vec<u8>,
+) -> std::io::Result<()> {
+    let Some(text) = command.get_after_help() else {
+        return Ok(());
+    };
+    let mut roff = Roff::new();
+    roff.control(heading, ["EXAMPLES AND EXIT CODES"]);
+    for block in text.to_string().split("\n\n") {
+        roff.control("PP", []);
+        let is_laid_out = block.lines().any(|line| line.starts_with("  "));
+        if is_laid_out {
+            roff.control("nf", []);
+        }
+        for line in block.lines() {
+            roff.text([roman(line)]);
+        }
+        if is_laid_out {
+            roff.control("fi", []);
+        }
+    }
+    roff.to_writer(page)
 }

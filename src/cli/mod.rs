@@ -32,29 +32,37 @@ use clap::{Parser, Subcommand};
 
 use crate::limit;
 
+const EXAMPLES: &str = "\
+Examples:
+  captime init && captime run forest.yaml    a scenario that runs as it is
+  captime best forest                        the pair to use, by what was learned
+  captime help run                           all about one command";
+
 /// Tune an algorithm and its time limit together.
 #[derive(Debug, Parser)]
-#[command(name = "captime", version, max_term_width = 100, after_help = exit_code::HELP)]
+#[command(name = "captime", version, max_term_width = 100)]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::ALL))]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
+/// In the order in which one meets them.
 #[derive(Debug, Subcommand)]
 enum Command {
+    Init(init::Init),
+    Check(check::Check),
     Run(run::RunArgs),
     Best(best::BestArgs),
     Explain(explain::ExplainArgs),
     Report(report::ReportArgs),
     Serve(serve::ServeArgs),
     Export(export::ExportArgs),
+    Study(study::StudyArgs),
     Ask(ask::AskArgs),
     Record(record::RecordArgs),
-    Check(check::Check),
-    Init(init::Init),
-    Study(study::StudyArgs),
-    Forest(forest::ForestArgs),
     Exec(exec::Exec),
+    Forest(forest::ForestArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -135,5 +143,28 @@ fn usage(error: &clap::Error) -> ExitCode {
         Exit::Done.into()
     } else {
         Exit::Usage.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// Clap breaks longer lines at 100 columns, in the middle of a command line.
+    #[test]
+    fn no_example_of_any_help_is_broken_by_the_width_of_the_screen() {
+        let mut all = Cli::command();
+        all.build();
+        let commands = std::iter::once(&all).chain(all.get_subcommands());
+        for command in commands.filter(|command| command.get_name() != "help") {
+            let name = command.get_name();
+            let shown = command.get_after_help().expect(name).to_string();
+            let examples = shown.split_once("Examples:\n").expect(name).1;
+            let examples = examples.split("\n\n").next().unwrap_or_default();
+            for line in examples.lines() {
+                assert!(line.len() <= 98, "{name}: {line}");
+            }
+        }
     }
 }

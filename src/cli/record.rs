@@ -25,9 +25,14 @@ use crate::target::{Ended, Ending, Start};
 
 const EXAMPLES: &str = "\
 Examples:
-  captime record examples/script/script.yaml --out recorded
-  captime record arms.yaml --times 5 --out recorded     Ctrl-C stops, the same command goes on
-      then, in a scenario: target: {recorded: {consumption: recorded/consumption.csv, reward: recorded/reward.csv, cutoff: ...}}";
+  captime record examples/script/script.yaml
+      writes recorded/script/consumption.csv and reward.csv, and prints what to
+      write as `target` of a scenario that replays them
+  captime record arms.yaml --times 5 --out measured
+      five times, to another folder; Ctrl-C stops, the same command goes on";
+
+/// The folder that holds recordings, as `runs` holds runs.
+const RECORDED: &str = "recorded";
 
 /// Measure every arm and write a matrix of consumptions and one of rewards, for `recorded` targets to replay.
 ///
@@ -35,16 +40,16 @@ Examples:
 /// column per arm; `unsolved` is what was stopped at the limit, `failed` what gave no reward. The folder also holds the journal of
 /// the measurements: the same command goes on where it was stopped, and a larger `--times` adds to what is there.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::RECORD))]
 pub struct RecordArgs {
     /// The scenario
     scenario: PathBuf,
     /// How often every arm runs, on every instance
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     times: u32,
-    /// The folder to write consumption.csv and reward.csv to
+    /// The folder to write consumption.csv and reward.csv to [default: recorded/NAME, after the scenario's name]
     #[arg(long, value_name = "FOLDER")]
-    out: PathBuf,
+    out: Option<PathBuf>,
     /// Pulls at a time; more than the CPUs makes for bad measurements
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=4096))]
     slots: u64,
@@ -66,7 +71,9 @@ struct Cell {
 /// Runs the command.
 pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
     let mut scenario = super::scenario_file::read_scenario(&args.scenario)?;
-    let stage = Stage::prepare(&scenario, &args.out)?;
+    let out = args.out.clone();
+    let out = out.unwrap_or_else(|| Path::new(RECORDED).join(&scenario.name));
+    let stage = Stage::prepare(&scenario, &out)?;
     let plan = measuring(&mut scenario, stage.instances());
     let limit = scenario_limit(&plan);
     let mut cells = BTreeMap::new();
@@ -77,7 +84,7 @@ pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
     };
     let enforcement = stage.enforcement();
     let opened = open(
-        &args.out,
+        &out,
         &scenario,
         plan.clone(),
         syncing,
@@ -112,24 +119,20 @@ pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
     }
     let cells: Vec<Cell> = cells.into_values().take(total as usize).collect();
     write(
-        &args.out.join("consumption.csv"),
+        &out.join("consumption.csv"),
         &scenario,
         &rows,
         &cells,
         |cell| cell.consumption.clone(),
     )?;
-    write(
-        &args.out.join("reward.csv"),
-        &scenario,
-        &rows,
-        &cells,
-        |cell| cell.reward.to_string(),
-    )?;
+    write(&out.join("reward.csv"), &scenario, &rows, &cells, |cell| {
+        cell.reward.to_string()
+    })?;
     writeln!(
         std::io::stdout().lock(),
         "target: {{recorded: {{consumption: {}, reward: {}, cutoff: {}}}}}",
-        yaml_path(&args.out.join("consumption.csv")),
-        yaml_path(&args.out.join("reward.csv")),
+        yaml_path(&out.join("consumption.csv")),
+        yaml_path(&out.join("reward.csv")),
         yaml_amount(scenario.limits.of, limit),
     )?;
     Ok(Exit::Done)

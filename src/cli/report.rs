@@ -10,16 +10,16 @@ use crate::report::{self, History, REPORT, ReportError, Summary};
 
 const EXAMPLES: &str = "\
 Examples:
-  captime report ames-forest                      writes runs/ames-forest/report.html
+  captime report ames-forest                     runs/ames-forest/report.html
   captime report runs/minisat --out minisat.html
-  captime report minisat --format json --out -    the same data, for programs";
+  captime report minisat --format json --out -   the same data, for programs";
 
 /// One self-contained HTML file: what to use, why this limit, what matters, how it went
 ///
 /// Reads the journal only, so it also works on a run that is still going, or was killed. The file needs nothing but a
 /// browser: no network, no other file. The path of the file is written to stdout.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct ReportArgs {
     /// A run's folder, or its name in runs/
     run: PathBuf,

@@ -19,6 +19,7 @@ use crate::orchestrator::{
     Tally, Watch, allowed_cpus, cpus_of_slots, open,
 };
 use crate::progress::{Account, Events, Lines, Terminal, Words};
+use crate::quantity;
 use crate::report::{Keeper, write_report};
 use crate::scenario::{Pin, Scenario, Slots, Target};
 use stage::Stage;
@@ -26,17 +27,18 @@ use summary::Summary;
 
 const EXAMPLES: &str = "\
 Examples:
-  captime run arms.yaml                 tunes until the budget ends; Ctrl-C stops, the same command goes on
+  captime run arms.yaml                 tunes until the budget ends, or Ctrl-C;
+                                        the same command goes on
   captime run arms.yaml --slots 4       four pulls at a time
-  captime run arms.yaml --fresh         a new run beside the old ones: runs/NAME-2
-  captime run arms.yaml --format json   one event per line on stdout, for programs";
+  captime run arms.yaml --fresh         a new run beside the old: runs/NAME-2
+  captime run arms.yaml --format json   one event per line, for programs";
 
 /// Tune: choose pulls, run them under limits, learn, recommend.
 ///
 /// Everything is recorded in runs/NAME/journal.jsonl. An unfinished run of the same scenario goes on where it stopped, however
-/// it stopped; on a finished one the summary is printed again. Only the budget may change in between, upwards.
+/// it stopped; on a finished one the summary is printed again, and the exit code is 0. Only the budget may change in between, upwards.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::RUN))]
 pub struct RunArgs {
     /// The scenario
     scenario: PathBuf,
@@ -116,15 +118,18 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
         }
         error => failure(&error),
     })?;
-    say_how_it_opens(&opened, &folder, args.quiet);
-    warn_if_lowered(&opened, &enforcement);
     let budget = Budget::of(&scenario.budget);
+    let is_finished = is_finished(&opened, budget);
+    say_how_it_opens(&opened, &folder, is_finished, args.quiet);
+    if !is_finished {
+        warn_if_lowered(&opened, &enforcement);
+    }
     let slots = slots(&args, &scenario, &stage);
     let words = Words {
         space: scenario.space.clone(),
         resource: scenario.limits.of,
     };
-    let finished = if is_finished(&opened, budget) {
+    let finished = if is_finished {
         over(opened, budget, &mut account)
     } else {
         // What is over in a moment needs no report on the way.
@@ -165,7 +170,12 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     if finished.reason == EndReason::FirstFailures {
         return Err(summary.hopeless());
     }
-    Ok(exit(finished.reason, finished.state.tally()))
+    // That it brought no reward was told when it ended; now only the summary was asked for.
+    Ok(if is_finished {
+        Exit::Done
+    } else {
+        exit(finished.reason, finished.state.tally())
+    })
 }
 
 /// Writes the last report; a signal leaves at once, since it can be made at any time.
@@ -225,7 +235,7 @@ fn log(level: LogLevel) {
         .try_init();
 }
 
-fn say_how_it_opens(opened: &Opened, folder: &Path, is_quiet: bool) {
+fn say_how_it_opens(opened: &Opened, folder: &Path, is_finished: bool, is_quiet: bool) {
     if opened.is_cut {
         warn(&format!(
             "the last line of {} was torn and has been cut",
@@ -234,12 +244,17 @@ fn say_how_it_opens(opened: &Opened, folder: &Path, is_quiet: bool) {
     }
     if !is_quiet && !opened.is_new {
         let rounds = opened.state.tally().learned + opened.progress.waiting.len() as u64;
+        let (rounds, run) = (quantity::counted(rounds, "round"), folder.display());
+        let is_hopeless = opened.progress.ended == Some(EndReason::FirstFailures);
+        let what = match (is_finished, is_hopeless) {
+            (true, true) => format!("{run} had stopped after {rounds}"),
+            (true, false) => format!(
+                "{run} is finished, after {rounds}; a larger budget goes on, `--fresh` starts anew"
+            ),
+            (false, _) => format!("going on with {run} after {rounds}"),
+        };
         // Nobody reads it: the run itself matters.
-        let _ = writeln!(
-            std::io::stderr().lock(),
-            "captime: going on with {} after {rounds} rounds",
-            folder.display()
-        );
+        let _ = writeln!(std::io::stderr().lock(), "captime: {what}");
     }
 }
 

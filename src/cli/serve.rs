@@ -25,7 +25,7 @@ From another machine: ssh -L 8080:127.0.0.1:8080 HOST, then open http://127.0.0.
 /// Reads the journal only and changes nothing; serves the run's page and nothing else, to browsers on this machine. The
 /// address is written to stdout. Ctrl-C ends it.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::HELP))]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct ServeArgs {
     /// A run's folder, its name in runs/, or a folder of runs
     #[arg(default_value = "runs")]

@@ -31,17 +31,20 @@ const EXAMPLES: &str = "\
 Examples:
   captime study paper
       the paper's main table: rcucb, ucb and ts on poscorr, negcorr and indep
-  captime study paper --problem indep,large20 --grid m1,m2 --policy joint-ts --policy rcucb:alpha=0.25
+  captime study paper --problem indep,large20 --grid m1,m2 \\
+          --policy joint-ts --policy rcucb:alpha=0.25
       other problems, limits and policies
   captime study paper --rounds 10000 --repetitions 20 --out figures
-      also writes one HTML page with all charts, regret curves as SVG, and the data
+      also writes one page with all charts, regret curves as SVG, and the data
   captime study replay.yaml --policy rcucb --policy fixed --format json
       a scenario with a synthetic or recorded target
   captime study arms.yaml --policy rcucb --policy ucb --rounds 2000 --out real
-      real fits: policies take turns; `budget: {wall: 8h}` in the scenario ends it, and the same command goes on
-  captime study replay.yaml --budget 1h,10h,100h --policy halving --policy race --repetitions 20
-      play on the training instances until so much CPU time is spent, judge the answer on the test instances
-      (`--out` draws PAR10 against CPU time)
+      real fits: policies take turns; `budget: {wall: 8h}` in the scenario ends
+      it, and the same command goes on
+  captime study replay.yaml --budget 1h,10h,100h --repetitions 20 \\
+          --policy halving --policy race
+      play on the training instances until so much CPU time is spent, judge the
+      answer on the test instances (`--out` draws PAR10 against CPU time)
 
 Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario; 130 interrupted: real runs go on with the same command.";
 

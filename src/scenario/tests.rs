@@ -109,6 +109,16 @@ fn the_forest_scenario_has_the_papers_672_arms() {
     );
 }
 
+/// The cost is 60 at the guard, but where the limits end is known only after calibration.
+#[test]
+fn what_the_cost_reaches_at_calibrated_limits_is_not_guessed() {
+    let in_seconds = FOREST.replace("price: {", "price: {unit: 1s, ");
+    assert_eq!(fine(&in_seconds).notices, []);
+    // With no unit x is 1 at the largest limit, wherever that is.
+    let steep = FOREST.replace("cost: x", "cost: 3 * x");
+    assert_eq!(fine(&steep).notices.len(), 1);
+}
+
 #[test]
 fn a_command_is_rendered_for_every_pull() {
     let Checked { scenario, notices } = fine(COMMAND);

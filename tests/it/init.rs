@@ -33,6 +33,27 @@ fn every_kind_passes_its_own_check_without_a_warning_of_substance() {
     }
 }
 
+/// Whoever has only the binary has no `docs/`.
+#[test]
+fn every_kind_says_where_to_read_on_and_what_its_last_lines_mean() {
+    for kind in ["forest", "solver", "script"] {
+        let folder = tempfile::tempdir().unwrap();
+        captime(folder.path()).args(["init", kind]).assert().code(0);
+        let text = std::fs::read_to_string(folder.path().join(format!("{kind}.yaml"))).unwrap();
+        assert!(
+            text.contains(&format!("captime check {kind}.yaml")),
+            "{text}"
+        );
+        for line in text.lines().filter(|line| line.contains("docs/")) {
+            assert!(line.contains("in captime's repository"), "{line}");
+        }
+        for key in ["budget:", "slots:", "seed:"] {
+            let line = text.lines().find(|line| line.starts_with(key)).unwrap();
+            assert!(line.contains(" # "), "{line}");
+        }
+    }
+}
+
 /// As a newcomer would run it, but for a few rounds only.
 #[test]
 fn every_kind_runs_as_it_is() {

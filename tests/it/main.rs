@@ -5,6 +5,7 @@
 )]
 
 mod ask;
+mod best;
 mod check;
 mod datasets;
 mod dependencies;
@@ -19,6 +20,7 @@ mod limit;
 mod meddling;
 mod paste;
 mod readme;
+mod record;
 mod report;
 mod rewards;
 mod run;

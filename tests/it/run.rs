@@ -30,8 +30,13 @@ fn a_run_ends_with_a_summary_and_is_done_when_run_again() {
     assert!(summary.contains("runs/try/journal.jsonl"), "{summary}");
     decisions_follow(&scene.run_folder("try"));
     let before = std::fs::read(scene.journal("try")).unwrap();
-    let (again, _) = scene.run(0, &[]);
+    let (again, said) = scene.run(0, &[]);
     assert!(again.contains("best      arm 6"), "{again}");
+    assert!(
+        said.contains("runs/try is finished, after 30 rounds"),
+        "{said}"
+    );
+    assert!(!said.contains("going on"), "{said}");
     assert_eq!(
         std::fs::read(scene.journal("try")).unwrap(),
         before,
@@ -39,7 +44,11 @@ fn a_run_ends_with_a_summary_and_is_done_when_run_again() {
     );
     // A raised budget goes on; any other change is refused with what changed.
     scene.write("s.yaml", &SCRIPT.replace("rounds: 30", "rounds: 40"));
-    scene.run(0, &[]);
+    let (_, said) = scene.run(0, &[]);
+    assert!(
+        said.contains("going on with runs/try after 30 rounds"),
+        "{said}"
+    );
     assert_eq!(story(&scene.run_folder("try")).1.len(), 40);
     decisions_follow(&scene.run_folder("try"));
     scene.write("s.yaml", SCRIPT);
@@ -205,7 +214,8 @@ fn failures_are_data_with_their_reason_and_stderr() {
 fn a_wrong_scenario_is_found_out_after_ten_pulls() {
     let scene =
         Scene::new(&SCRIPT.replace("echo score=0.{a}{b}", "echo no such thing >&2; exit 127"));
-    let (_, picture) = scene.run(2, &[]);
+    let (summary, picture) = scene.run(2, &[]);
+    assert!(!summary.contains("raise the largest limit"), "{summary}");
     assert!(picture.contains("the scenario is wrong"), "{picture}");
     assert!(picture.contains("command   sh -c 'echo seed"), "{picture}");
     assert!(picture.contains("stderr    no such thing"), "{picture}");
@@ -236,6 +246,10 @@ fn without_a_single_reward_the_exit_code_says_so() {
     );
     let (summary, _) = scene.run(3, &[]);
     assert!(summary.contains("100.0 % censored"), "{summary}");
+    assert!(summary.contains("raise the largest limit"), "{summary}");
+    // Told once: whoever asks again asks for the summary.
+    let (again, _) = scene.run(0, &["--quiet"]);
+    assert!(again.contains("100.0 % censored"), "{again}");
 }
 
 #[test]
@@ -255,7 +269,7 @@ fn a_wall_budget_ends_the_pulls_in_flight() {
     let (pulls, outcomes) = story(&scene.run_folder("try"));
     assert_eq!((pulls.len(), outcomes.len()), (2, 0), "they say nothing");
     crate::scene::nothing_is_left("sleep 61.");
-    scene.run(3, &[]);
+    scene.run(0, &[]);
     assert_eq!(
         story(&scene.run_folder("try")).0.len(),
         2,

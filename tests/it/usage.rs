@@ -33,20 +33,40 @@ fn help_is_data_and_bad_usage_is_exit_2() {
 
 #[test]
 fn the_help_of_every_command_says_its_purpose_two_examples_and_its_exit_codes() {
-    insta::assert_snapshot!("help", help(&[]));
-    let commands = commands();
-    assert!(commands.len() >= 15, "{commands:?}");
-    for name in &commands {
-        let help = help(&[name]);
-        let examples = help.split_once("Examples:\n").expect(name).1;
+    let explains = |help: &str, begin: &str| {
+        let examples = help.split_once("Examples:\n").expect(begin).1;
         let examples = examples.split("\n\n").next().unwrap().lines();
-        let count = examples
-            .filter(|line| line.starts_with(&format!("  captime {name}")))
-            .count();
-        assert!(count >= 2, "{name} has {count} examples");
-        assert!(help.contains("Exit codes:"), "{name}");
+        let count = examples.filter(|line| line.starts_with(begin)).count();
+        assert!(count >= 2, "{begin}: {count} examples");
+        assert!(help.contains("Exit codes:"), "{begin}");
+    };
+    let whole = help(&[]);
+    explains(&whole, "  captime ");
+    insta::assert_snapshot!("help", whole);
+    for name in &commands() {
+        let help = help(&[name]);
+        explains(&help, &format!("  captime {name}"));
         insta::assert_snapshot!(format!("help_{name}"), help);
     }
+}
+
+#[test]
+fn commands_are_listed_in_the_order_in_which_one_meets_them() {
+    let order = "init check run best explain report serve export study ask record exec forest completions man";
+    assert_eq!(commands().join(" "), order);
+}
+
+/// Filled and hyphenated lines could not be pasted.
+#[test]
+fn examples_stand_in_the_manual_as_they_are_written() {
+    let man = captime().arg("man").assert().code(0);
+    let page = String::from_utf8_lossy(&man.get_output().stdout);
+    let examples = page.split("\n.nf\nExamples:\n").skip(1);
+    let examples: Vec<&str> = examples
+        .map(|rest| rest.split_once("\n.fi").unwrap().0)
+        .collect();
+    assert_eq!(examples.len(), commands().len() + 1, "{page}");
+    assert!(examples.iter().all(|block| block.contains("  captime ")));
 }
 
 #[test]

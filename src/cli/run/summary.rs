@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::super::Failure;
 use crate::journal::{EndReason, FILE};
-use crate::orchestrator::State;
+use crate::orchestrator::{State, Tally};
 use crate::policy::Recommendation;
 use crate::progress::{Account, Words};
 use crate::quantity;
@@ -67,13 +67,10 @@ impl Summary<'_> {
     }
 
     fn write_best(&self, to: &mut dyn Write) -> Result<()> {
-        let Some(best) = self.state.recommend() else {
-            return writeln!(to, "best      nothing can be recommended yet");
-        };
-        if self.state.tally().rewarded == 0 {
-            return write_nothing(to);
+        match best(self.state) {
+            Some(best) => write_best(self.scenario, self.words, best, to),
+            None => write_nothing(self.state.tally(), to),
         }
-        write_best(self.scenario, self.words, best, to)
     }
 
     fn write_consumed(&self, to: &mut dyn Write) -> Result<()> {
@@ -137,10 +134,7 @@ impl Summary<'_> {
 
     pub(in crate::cli) fn write_json(&self, to: &mut dyn Write) -> Result<()> {
         let tally = self.state.tally();
-        let best = self
-            .state
-            .recommend()
-            .map(|best| best_json(self.scenario, best));
+        let best = best(self.state).map(|best| best_json(self.scenario, best));
         let failures: Vec<_> = self
             .account
             .worst()
@@ -218,12 +212,25 @@ fn last_words(stderr: &str) -> Vec<&str> {
     lines[first..].to_vec()
 }
 
-/// Where no pull brought a reward, the least bad pair would be a pair to avoid.
-pub(in crate::cli) fn write_nothing(to: &mut dyn Write) -> Result<()> {
+/// The pair to use, for people and programs alike: where no pull brought a reward, the least bad pair would be one to avoid.
+pub(in crate::cli) fn best(state: &State) -> Option<Recommendation> {
+    state.recommend().filter(|_| state.tally().rewarded > 0)
+}
+
+/// What stands in place of the pair where there is none.
+pub(in crate::cli) fn write_nothing(tally: Tally, to: &mut dyn Write) -> Result<()> {
+    if tally.learned == 0 || tally.rewarded > 0 {
+        return writeln!(to, "best      nothing can be recommended yet");
+    }
+    // To those who failed a longer limit is no help.
+    let longer = match tally.censored {
+        0 => "",
+        _ => "; if all are censored, raise the largest limit",
+    };
     writeln!(
         to,
         "best      nothing: no pull has brought a reward yet\n          \
-         `captime check SCENARIO --try 3` shows what becomes of pulls; if all are censored, raise the largest limit"
+         `captime check SCENARIO --try 3` shows what becomes of pulls{longer}"
     )
 }
 

@@ -75,7 +75,10 @@ pub(super) fn read(
         (None, Some(list), None) => self::list(check, list),
         (None, None, Some(file)) => file::read(check, file, drop),
         (None, None, None) => {
-            if !["grid", "list", "file"].iter().any(|key| fields.has(key)) {
+            if !["grid", "list", "file"]
+                .iter()
+                .any(|key| fields.has(key) || fields.is_misspelt(key))
+            {
                 check.choose_one(
                     node,
                     "arms",

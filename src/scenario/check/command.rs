@@ -218,6 +218,8 @@ fn stdin(check: &mut Check<'_>, node: &Node) -> Option<Stdin> {
     let stdin = match (file, text) {
         (Some(file), None) => check.template(file, "file").map(Stdin::File),
         (None, Some(text)) => check.template(text, "text").map(Stdin::Text),
+        // A key that is misspelt is complained about as such.
+        (None, None) if fields.is_misspelt("file") || fields.is_misspelt("text") => None,
         _ => {
             let given = if file.is_some() {
                 "both are"

@@ -2,6 +2,7 @@
 
 use super::budget::flat;
 use super::{Check, Fields, TargetKind};
+use crate::nearest::nearest;
 use crate::resource::Resource;
 use crate::round::{Limit, LimitError, LimitGrid};
 use crate::scenario::Fault;
@@ -74,7 +75,10 @@ pub(super) fn read(
     let mut fields = Fields::new(check, node, "limits", KEYS)?;
     let of = match fields.take(check, "of") {
         Some(node) => {
-            let of = check.word(node, "of", RESOURCES)?;
+            let of = match check.word(node, "of", RESOURCES) {
+                Some(of) => Some(of),
+                None => meant(node),
+            };
             let counts = matches!(
                 kind,
                 None | Some(
@@ -84,15 +88,18 @@ pub(super) fn read(
                         | TargetKind::Synthetic
                 )
             );
-            if of == Resource::Work && !counts {
+            if of == Some(Resource::Work) && !counts {
                 check.fault(node.at, Fault::WorkNeedsForest);
             }
             of
         }
         // The paper's problems have no unit.
-        None if kind == Some(TargetKind::Synthetic) => Resource::Work,
-        None => Resource::Wall,
+        None if kind == Some(TargetKind::Synthetic) => Some(Resource::Work),
+        None => Some(Resource::Wall),
     };
+    let known = of;
+    // Whatever was meant, the rest of the section is read too: as time, which it mostly is.
+    let of = known.unwrap_or(Resource::Wall);
     let guards = guards(check, &mut fields);
     let grace = fields
         .take(check, "grace")
@@ -114,6 +121,7 @@ pub(super) fn read(
     let memory_at = fields.key_at("memory");
     let work_at = fields.key_at("work");
     fields.finish(check);
+    known?;
     let guards = guards?;
     if let Some(LimitSource::Calibrate(_)) = &from
         && guards.of(of).is_none()
@@ -155,6 +163,16 @@ pub(super) fn read(
         work_at,
         calibrate_arms_at,
     })
+}
+
+/// The resource that a misspelt word probably means, so that no other mistake waits for it.
+fn meant(node: &Node) -> Option<Resource> {
+    let Raw::Text(word) = &node.value else {
+        return None;
+    };
+    let name = nearest(word, RESOURCES.iter().map(|(name, _)| *name))?;
+    let found = RESOURCES.iter().find(|(known, _)| *known == name)?;
+    Some(found.1)
 }
 
 fn guards(check: &mut Check<'_>, fields: &mut Fields<'_>) -> Option<Guards> {
@@ -208,14 +226,16 @@ fn source(
         ["grid"] => list(check, grid?, of).map(LimitSource::Grid),
         ["max"] => {
             let Some(max) = max else {
-                check.fault(
-                    grid?.at,
-                    Fault::Missing {
-                        section: "limits".into(),
-                        key: "max",
-                        example: "max: 5s, grid: 10",
-                    },
-                );
+                if !fields.is_misspelt("max") {
+                    check.fault(
+                        grid?.at,
+                        Fault::Missing {
+                            section: "limits".into(),
+                            key: "max",
+                            example: "max: 5s, grid: 10",
+                        },
+                    );
+                }
                 return None;
             };
             let max = check.amount(max, "max", of);
@@ -230,10 +250,10 @@ fn source(
             }
         }
         [] => {
-            // A key without a value has been complained about already.
+            // A key without a value, or misspelt, is complained about as such.
             if !["max", "grid", "from", "calibrate"]
                 .iter()
-                .any(|key| fields.has(key))
+                .any(|key| fields.has(key) || fields.is_misspelt(key))
             {
                 check.choose_one(
                     node,

@@ -9,12 +9,22 @@ use crate::scenario::raw::Raw;
 use crate::scenario::source::Span;
 use crate::scenario::{Caution, Fault};
 
-/// The section as read, with the places that later checks point to.
+/// The section as far as it could be read, with the places that later checks point to.
 #[derive(Debug)]
 pub(super) struct Read {
-    pub(super) prices: Prices,
-    pub(super) cost_at: Span,
-    pub(super) penalty_at: Span,
+    cost: Option<(Curve, Span)>,
+    penalty: Option<(Curve, Span)>,
+    unit: Unit,
+}
+
+/// What x = 1 stands for.
+#[derive(Debug, Clone, Copy)]
+enum Unit {
+    /// The largest limit.
+    Largest,
+    Given(f64),
+    /// Given, but it cannot be read.
+    Wrong,
 }
 
 pub(super) fn read(
@@ -28,18 +38,14 @@ pub(super) fn read(
         let at = Span::default();
         let (cost, penalty, unit) = if kind == Some(TargetKind::Synthetic) {
             // The paper's own, on its scale from 0 to 1.
-            ("x / 10", "x / 10 if x <= 0.5 else 10 * x", Some(1.0))
+            ("x / 10", "x / 10 if x <= 0.5 else 10 * x", Unit::Given(1.0))
         } else {
-            ("x", "10 * x", None)
+            ("x", "10 * x", Unit::Largest)
         };
         return Some(Read {
-            prices: Prices {
-                cost: default(cost),
-                penalty: default(penalty),
-                unit,
-            },
-            cost_at: at,
-            penalty_at: at,
+            cost: Some((default(cost), at)),
+            penalty: Some((default(penalty), at)),
+            unit,
         });
     };
     let mut fields = Fields::new(check, node, "price", &["cost", "penalty", "unit"])?;
@@ -70,42 +76,44 @@ pub(super) fn read(
         _ => check.amount(node, "unit", of),
     });
     fields.finish(check);
-    let ((cost, cost_at), (penalty, penalty_at)) = (cost?, penalty?);
     let unit = match unit {
-        None if kind == Some(TargetKind::Synthetic) => Some(1.0),
-        unit => super::budget::flat(unit)?,
+        None if kind == Some(TargetKind::Synthetic) => Unit::Given(1.0),
+        None => Unit::Largest,
+        Some(Some(unit)) => Unit::Given(unit),
+        Some(None) => Unit::Wrong,
     };
     Some(Read {
-        prices: Prices {
-            cost,
-            penalty,
-            unit,
-        },
-        cost_at,
-        penalty_at,
+        cost,
+        penalty,
+        unit,
     })
 }
 
 impl Read {
-    /// Both curves, wherever a limit can reach.
-    pub(super) fn check(&self, check: &mut Check<'_>, limits: &limits::Read) {
-        let max = match &limits.from {
-            Some(LimitSource::Grid(grid)) => Some(grid.max()),
-            Some(LimitSource::Max(max)) => Some(*max),
-            // The grid ends at a quantile below the guard; without a unit that quantile is x = 1.
-            Some(LimitSource::Calibrate(_)) => limits
-                .guards
-                .of(limits.of)
-                .and_then(|guard| Limit::new(guard).ok()),
-            None => None,
+    /// The prices, if all of the section could be read.
+    pub(super) fn finish(self) -> Option<Prices> {
+        Some(Prices {
+            cost: self.cost?.0,
+            penalty: self.penalty?.0,
+            unit: match self.unit {
+                Unit::Largest => None,
+                Unit::Given(unit) => Some(unit),
+                Unit::Wrong => return None,
+            },
+        })
+    }
+
+    /// Each curve that could be read, wherever a limit can reach.
+    pub(super) fn check(&self, check: &mut Check<'_>, limits: Option<&limits::Read>) {
+        let Some((max, unit)) = self.reach(limits) else {
+            return;
         };
-        let Some(max) = max else { return };
-        let unit = self.prices.unit.unwrap_or(max.get());
-        let Prices { cost, penalty, .. } = &self.prices;
-        for (key, at, curve) in [
-            ("cost", self.cost_at, cost),
-            ("penalty", self.penalty_at, penalty),
-        ] {
+        let is_calibrated =
+            limits.is_some_and(|limits| matches!(limits.from, Some(LimitSource::Calibrate(_))));
+        // Limits end at a quantile that nobody knows yet, perhaps far below the guard.
+        let is_guess = is_calibrated && matches!(self.unit, Unit::Given(_));
+        for (key, curve) in [("cost", &self.cost), ("penalty", &self.penalty)] {
+            let Some((curve, at)) = curve else { continue };
             // One at a time, so that each mistake is put in its place.
             let nothing = Curve::parse("none").expect("our own prices can be read");
             let price = if key == "cost" {
@@ -115,12 +123,28 @@ impl Read {
             };
             match price.check(max) {
                 Ok(warnings) => {
-                    for warning in warnings {
-                        check.caution(at, Caution::Price(warning));
+                    for warning in warnings.into_iter().filter(|_| !is_guess) {
+                        check.caution(*at, Caution::Price(warning));
                     }
                 }
-                Err(source) => check.fault(at, Fault::Price { key, source }),
+                Err(source) => check.fault(*at, Fault::Price { key, source }),
             }
         }
+    }
+
+    /// The largest limit and the unit; where the unit is the largest limit, x ends at 1 whatever that limit is.
+    fn reach(&self, limits: Option<&limits::Read>) -> Option<(Limit, f64)> {
+        let unit = match self.unit {
+            Unit::Largest => return Some((Limit::new(1.0).ok()?, 1.0)),
+            Unit::Given(unit) => unit,
+            Unit::Wrong => return None,
+        };
+        let limits = limits?;
+        let max = match limits.from.as_ref()? {
+            LimitSource::Grid(grid) => grid.max(),
+            LimitSource::Max(max) => *max,
+            LimitSource::Calibrate(_) => Limit::new(limits.guards.of(limits.of)?).ok()?,
+        };
+        Some((max, unit))
     }
 }

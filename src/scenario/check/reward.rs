@@ -24,9 +24,11 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Reward> {
     let pattern = fields.take(check, "match");
     let scale = scale(check, &mut fields);
     let has_scale = fields.has("worst") || fields.has("best");
+    // A key without a value, or misspelt, is complained about as such.
     let has_any = ["exit", "stdout", "stderr", "json", "file"]
         .iter()
-        .any(|key| fields.has(key));
+        .any(|key| fields.has(key) || fields.is_misspelt(key));
+    let is_file_misspelt = fields.is_misspelt("file");
     fields.finish(check);
     let reward = match (exit, stdout, stderr, json, file) {
         (Some(exit), None, None, None, None) => {
@@ -93,7 +95,7 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Reward> {
             None
         }
     };
-    if let (Some(pattern), None) = (pattern, file) {
+    if let (Some(pattern), None, false) = (pattern, file, is_file_misspelt) {
         check.fault(
             pattern.at,
             Fault::Missing {

@@ -47,13 +47,13 @@ impl Parts<'_> {
         if let (Some(Target::Forest(forest)), Some(arms)) = (&self.target, &self.arms) {
             forest::check_arms(check, forest, arms);
         }
+        if let Some(price) = &self.price {
+            price.check(check, self.limits.as_ref());
+        }
         if let Some(limits) = &self.limits {
             self.guards(check, limits);
             if let Some(policies) = &self.policies {
                 limits_for(check, limits, policies);
-            }
-            if let Some(price) = &self.price {
-                price.check(check, limits);
             }
             if let (Some(LimitSource::Calibrate(calibrate)), Some(arms)) =
                 (&limits.from, &self.arms)
@@ -109,7 +109,7 @@ impl Parts<'_> {
             target: self.target?,
             space: space?,
             limits: limits?,
-            price: self.price?.prices,
+            price: self.price?.finish()?,
             policies: self
                 .policies?
                 .into_iter()
