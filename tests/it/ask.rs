@@ -117,6 +117,17 @@ fn asks_tells_and_recommends() {
         (&second["pull"]["id"], &second["pull"]["arm"]),
         (&json!(2), &json!(2))
     );
+    let third = asked.say(&json!({"ask": {}}));
+    assert_eq!(third["pull"]["id"], 3);
+    assert_eq!(
+        asked.say(&json!({"tell": {"id": 3, "failed": true}})),
+        json!({"told": {"id": 3}})
+    );
+    assert_eq!(
+        asked.say(&json!({"best": {}})),
+        json!({"best": null}),
+        "nothing was rewarded yet"
+    );
     assert_eq!(
         asked.say(&json!({"tell": {"id": 2, "reward": 1.0, "consumption": 2}})),
         json!({"told": {"id": 2}})

@@ -234,6 +234,8 @@ impl<'s> Desk<'s> {
             None => self.state.recommend(),
             Some(limit) => self.state.answer(Some(self.known_limit(limit)?)),
         };
+        // As in `captime best`: where no pull brought a reward, the least bad pair is none to use.
+        let best = best.filter(|_| self.state.tally().rewarded > 0);
         let best = best.map(|best| {
             json!({
                 "arm": best.pull.arm,
