@@ -93,6 +93,10 @@ fn unusual() -> Vec<Simulated> {
             ..plain("calibrating", 10)
         },
         Simulated {
+            limits: "{of: cpu, cpu: 8s, calibrate: {points: 5}}",
+            ..plain("ended-calibrating", 10)
+        },
+        Simulated {
             policy: "z-rcucb",
             limits: "{of: wall, max: 5s}",
             arms: "list: [{name: fast, decay: 0.8}, {name: slow, decay: 0.99}]".into(),
@@ -254,6 +258,12 @@ fn pages_of_unusual_runs_open_in_silence() {
             for wrong in ["cannot be drawn", "NaN", "undefined", "null", "Infinity"] {
                 assert!(!text.contains(wrong), "{}: {wrong}", run.name);
             }
+            assert_eq!(
+                text.contains("while its limits were still being measured"),
+                run.name == "ended-calibrating",
+                "{}",
+                run.name
+            );
             browser.screenshot(&pictures().join(format!("{}-{width}-{scheme}.png", run.name)));
         }
     }

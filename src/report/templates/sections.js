@@ -8,11 +8,13 @@ const armName = (data, arm) => {
 };
 
 function answerSection(data) {
-  const {answer, status, resource} = data;
+  const {answer, status, resource, facts} = data;
   if (!answer) {
     const words = status.state === "calibrating"
       ? "Limits are still being measured. There is an answer as soon as that is done."
-      : status.learned === 0 ? "No round has ended yet, so there is nothing to recommend." : "There is no answer yet.";
+      : status.learned === 0 ? "No round has ended yet, so there is nothing to recommend."
+      : facts.limits.length === 0 ? "The run ended while its limits were still being measured. Raise its budget and run it again; `captime best` tells what it would answer by the pulls so far."
+      : "There is no answer yet.";
     return [h("p", {class: "empty"}, words)];
   }
   const configuration = answer.configuration.length
