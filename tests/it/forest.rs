@@ -270,63 +270,27 @@ fn splits_that_were_stopped_leave_no_mean_of_the_others() {
 #[test]
 fn mistakes_are_explained() {
     let mut said = String::new();
-    for args in [
-        &[HOUSES, "--predict", "Sale_Prise"][..],
-        &[HOUSES, "--predict", "Sale_Price", "--mtry", "81"],
-        &[HOUSES, "--predict", "Sale_Price", "--limit", "50"],
-        &[HOUSES, "--predict", "Sale_Price", "--limit", "0s"],
-        &[
-            HOUSES,
-            "--predict",
-            "Sale_Price",
-            "--limit",
-            "1s",
-            "--resource",
-            "work",
-        ],
-        &[HOUSES, "--predict", "Sale_Price", "--train", "1"],
-        &[HOUSES, "--predict", "Sale_Price", "--sample-fraction", "2"],
-        &[HOUSES, "--predict", "Sale_Price", "--levels", "Quality"],
-        &["datasets/no_such.csv", "--predict", "Sale_Price"],
-        &[HOUSES, "--predict", "Sale_Price", "--limit", "nan"],
-        &[HOUSES, "--predict", "Sale_Price", "--limit", "1e400"],
-        &[HOUSES, "--predict", "Sale_Price", "--limit", "1e307d"],
-        &[
-            HOUSES,
-            "--predict",
-            "Sale_Price",
-            "--resource",
-            "work",
-            "--limit",
-            "nan",
-        ],
-        &[
-            HOUSES,
-            "--predict",
-            "Sale_Price",
-            "--resource",
-            "work",
-            "--limit",
-            "1e400",
-        ],
-        &[HOUSES, "--predict", "Sale_Price", "--resource", "cpu"],
-        &[HOUSES, "--predict", "Sale_Price", "--drop", "Sale_Price"],
-        &[
-            HOUSES,
-            "--predict",
-            "Sale_Price",
-            "--levels",
-            "Street=a,b",
-            "--levels",
-            "Street=b,a",
-        ],
+    for line in [
+        "datasets/ames_like.csv --predict Sale_Prise",
+        "datasets/ames_like.csv --predict Sale_Price --mtry 81",
+        "datasets/ames_like.csv --predict Sale_Price --limit 50",
+        "datasets/ames_like.csv --predict Sale_Price --limit 0s",
+        "datasets/ames_like.csv --predict Sale_Price --limit 1s --resource work",
+        "datasets/ames_like.csv --predict Sale_Price --train 1",
+        "datasets/ames_like.csv --predict Sale_Price --sample-fraction 2",
+        "datasets/ames_like.csv --predict Sale_Price --levels Quality",
+        "datasets/no_such.csv --predict Sale_Price",
+        "datasets/ames_like.csv --predict Sale_Price --limit nan",
+        "datasets/ames_like.csv --predict Sale_Price --limit 1e400",
+        "datasets/ames_like.csv --predict Sale_Price --limit 1e307d",
+        "datasets/ames_like.csv --predict Sale_Price --resource work --limit nan",
+        "datasets/ames_like.csv --predict Sale_Price --resource work --limit 1e400",
+        "datasets/ames_like.csv --predict Sale_Price --resource cpu",
+        "datasets/ames_like.csv --predict Sale_Price --drop Sale_Price",
+        "datasets/ames_like.csv --predict Sale_Price --levels Street=a,b --levels Street=b,a",
     ] {
-        let _ = writeln!(
-            said,
-            "$ captime forest {}\n{}",
-            args.join(" "),
-            refusal(args)
-        );
+        let args: Vec<&str> = line.split(' ').collect();
+        let _ = writeln!(said, "$ captime forest {line}\n{}", refusal(&args));
     }
     insta::assert_snapshot!(said);
 }
