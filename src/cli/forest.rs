@@ -107,7 +107,7 @@ const HELP: &str = "\
 Examples:
   captime forest houses.csv --predict Price
   captime forest houses.csv --predict Price --trees 300 --mtry 24 --splits 10
-  captime forest houses.csv --predict Price --limit 250ms --resource cpu --format json
+  captime forest houses.csv --predict Price --limit 250ms --resource cpu
   captime forest iris.csv --predict Species --engine linfa --limit 2s
 
 A fit that hits its limit is told as `stopped`, without error or reward, and is no failure; of several splits, one is enough. In a process of its own the limit is on \
