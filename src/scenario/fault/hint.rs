@@ -1,0 +1,267 @@
+//! What to write instead of what is wrong.
+
+use super::Fault;
+use crate::nearest::nearest;
+use crate::policy::PolicyError;
+use crate::round::LimitError;
+use crate::space::SpaceError;
+
+/// Offers the nearest known name, or lists them all.
+fn choose<'a>(
+    what: &str,
+    written: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> Option<String> {
+    if let Some(name) = nearest(written, known.clone()) {
+        return Some(format!("did you mean `{name}`?"));
+    }
+    let names: Vec<&str> = known.into_iter().take(40).collect();
+    if names.is_empty() {
+        None
+    } else {
+        Some(format!("{what}: {}", names.join(", ")))
+    }
+}
+
+/// What stands after a key in most scenarios.
+fn example(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "arms" => "arms: {grid: {trees: [100, 300]}}",
+        "limits" => "limits: {max: 5s, grid: 10}",
+        "price" => "price: {cost: x, penalty: 10 * x}",
+        "policy" => "policy: rcucb",
+        "budget" => "budget: {wall: 1h}",
+        "rounds" => "rounds: 1000",
+        "slots" => "slots: auto",
+        "seed" => "seed: 1",
+        "retries" => "retries: 2",
+        "pin" => "pin: auto",
+        "target" => "target: {command: [./solver, \"{instance}\"]}",
+        "command" => "command: [minisat, \"{instance}\"]",
+        "train" => "train: 0.7",
+        "threads" => "threads: 1",
+        "points" => "points: 10",
+        "quantiles" => "quantiles: [0.25, 0.75]",
+        "success" | "exit" => "[0]",
+        "params" => "params: \"--{name}={value}\"",
+        "reward" => "reward: {stdout: 'score=([0-9.]+)'}",
+        "env" => "env: {LC_ALL: C}",
+        "stdin" => "stdin: {file: \"{instance}\"}",
+        _ => return None,
+    })
+}
+
+/// A value that the option of a policy can have.
+fn fitting_value(error: &PolicyError) -> Option<String> {
+    let PolicyError::BadValue {
+        option,
+        expected,
+        value,
+        ..
+    } = error
+    else {
+        return None;
+    };
+    let value = if let Some(words) = expected.strip_prefix("one of ") {
+        let words: Vec<&str> = words.split(", ").collect();
+        nearest(value, words.iter().copied()).or(words.first().copied())?
+    } else if let Some(least) = expected.strip_prefix("a whole number from ") {
+        least.split(' ').next()?
+    } else if expected == "true or false" {
+        return Some(flag(option, value));
+    } else {
+        "1"
+    };
+    Some(format!("write `{option}: {value}`"))
+}
+
+/// What to write for a value of the wrong kind or size.
+fn instead(fault: &Fault) -> Option<String> {
+    let (Fault::WrongType {
+        key,
+        expected,
+        found,
+    }
+    | Fault::OutOfRange {
+        key,
+        expected,
+        value: found,
+    }) = fault
+    else {
+        return None;
+    };
+    if expected == "true or false" {
+        return Some(flag(key, found.trim_matches(['`', '"', '\''])));
+    }
+    Some(example(key).map_or_else(
+        || format!("write {expected}"),
+        |example| format!("write `{example}`"),
+    ))
+}
+
+/// What was meant by a word where `true` or `false` is expected.
+fn flag(key: &str, word: &str) -> String {
+    match word.to_lowercase().as_str() {
+        "no" | "off" | "n" => format!("write `{key}: false`"),
+        "yes" | "on" | "y" => format!("write `{key}: true`"),
+        _ => format!("write `{key}: true` or `{key}: false`"),
+    }
+}
+
+/// What to write of a forest and its columns instead.
+fn fitting_forest(fault: &Fault) -> Option<String> {
+    match fault {
+        Fault::NoColumn { column, known, .. } => {
+            choose("columns", column, known.iter().map(String::as_str))
+        }
+        Fault::DropsTarget { .. } => {
+            Some("remove it from `drop`, or predict another column".into())
+        }
+        Fault::LevelsOfDropped { .. } => Some("remove it from `levels`, or from `drop`".into()),
+        Fault::MtryAbovePredictors { predictors, .. } => {
+            Some(format!("let `mtry` end at {predictors}"))
+        }
+        Fault::EngineIgnores { setting, .. } => Some(format!(
+            "leave `{}` out, or write `engine: builtin`",
+            setting.name()
+        )),
+        _ => None,
+    }
+}
+
+impl Fault {
+    /// What the user can write instead.
+    pub fn hint(&self) -> Option<String> {
+        let text = |text: &str| Some(text.to_owned());
+        match self {
+            Self::NotYaml { .. } => text(
+                "quote text that holds `: `, ` #`, `{`, `[`, `*`, `&`, `!`, `%` or `@`, and close what is open",
+            ),
+            Self::Tab => text("indent with spaces"),
+            Self::Twice { .. }
+            | Self::ValueTwice { .. }
+            | Self::DropTwice { .. }
+            | Self::LevelTwice { .. }
+            | Self::Limit(LimitError::Twice(_)) => text("keep one of them"),
+            Self::TooDeep { .. } => text("a scenario needs six levels at most"),
+            Self::TooLarge => {
+                text("put long lists of arms into a CSV file: `arms: {file: arms.csv}`")
+            }
+            Self::TooManyBytes { .. } => text(
+                "put long lists of arms or instances into files of their own: `arms: {file: arms.csv}`",
+            ),
+            Self::SeveralDocuments => {
+                text("remove the line `---` and what follows: one scenario per file")
+            }
+            Self::UnknownAnchor => {
+                text("quote text that begins with `*`, or define the anchor with `&`")
+            }
+            Self::Recursive => text("write the value out"),
+            Self::NotUtf8 => text("save it as UTF-8; is it a YAML file at all?"),
+            Self::Unreadable { .. } => text("paths are relative to the scenario's folder"),
+            Self::NoScenario { .. } | Self::Empty => {
+                text("`captime init` writes a scenario to start from")
+            }
+            Self::UnknownKey { key, known, .. } => choose("keys", key, known.iter().copied()),
+            Self::NoValue { .. } => text("write a value after the colon, or remove the key"),
+            Self::WrongType { .. } | Self::OutOfRange { .. } => instead(self),
+            Self::ForestValue { expected, .. } => Some(format!("write {expected}")),
+            Self::Missing { example, .. }
+            | Self::MissingEither { example, .. }
+            | Self::ChooseOne { example, .. }
+            | Self::EmptyList { example, .. } => Some(format!("write `{example}`")),
+            Self::Quantity { source, .. } => Some(source.hint()),
+            Self::UnknownWord { word, known, .. } => {
+                choose("it can be", word, known.iter().copied())
+            }
+            Self::BadName { .. } => text(
+                "use letters, digits, `-`, `_` and `.`, at most 100, without `-` or `.` in front",
+            ),
+            Self::NotForTarget { .. } => text("remove it"),
+            Self::StepZero { .. } => text("write a step above 0"),
+            Self::EmptyRange { from, to, .. } => {
+                Some(format!("swap them: `from: {to}, to: {from}`"))
+            }
+            Self::Space(SpaceError::TooMany { .. }) => {
+                text("take larger steps, fewer values, or list the arms in a file")
+            }
+            Self::Space(SpaceError::AllDropped { .. }) => text("loosen `only` or `except`"),
+            Self::Space(SpaceError::Empty) => text("give `arms` a grid, a list or a file"),
+            Self::UnknownParameter { name, known } => {
+                choose("parameters", name, known.iter().map(String::as_str))
+            }
+            Self::NoSuchValue { values, .. } => Some(format!("its values: {values}")),
+            Self::TakenName { name } => Some(format!("rename it, say to `my_{name}`")),
+            Self::NameTwice { .. } => text("give every arm its own name"),
+            Self::Unnamed { .. } => text("name all arms or none"),
+            Self::Csv { .. } => {
+                text("the first line names the parameters, each further line is an arm")
+            }
+            Self::Limit(LimitError::NotPositive(_)) => text("limits are above 0"),
+            Self::Limit(LimitError::Empty) => text("write `grid: [0.2s, 0.5s, 1s]`"),
+            Self::CalibrateWithoutGuard { of, example } => {
+                Some(format!("add `{of}: {example}` to `limits`"))
+            }
+            Self::LimitAboveGuard { .. } => text("lower the limits or raise the guard"),
+            Self::GridForZrcucb => text("write only `max: 5s`, or choose another policy"),
+            Self::MaxWithoutGrid { .. } => text("add `grid: 10`, or choose the policy `z-rcucb`"),
+            Self::WorkNeedsForest => text("write `of: cpu` or `of: wall`"),
+            Self::WorkNeedsBuiltin { .. } => {
+                text("write `of: cpu` or `of: wall`, or use the engine `builtin`")
+            }
+            Self::WorkGuard => text("guard `cpu` or `wall` instead"),
+            Self::MemoryNeedsProcess => {
+                text("add `isolation: process` to the forest, or remove `memory`")
+            }
+            Self::EngineNeedsProcess { .. } => {
+                text("write `isolation: process`, or leave `isolation` out")
+            }
+            Self::Price { source, .. } => Some(source.hint()),
+            Self::Policy(error) => error.hint().or_else(|| fitting_value(error)),
+            Self::UnknownPlaceholder { name, known } => {
+                choose("placeholders", name, known.iter().map(String::as_str))
+                    .map(|hint| format!("{hint} (a brace itself is written twice)"))
+            }
+            Self::Unquoted { name } => Some(format!("write \"{{{name}}}\"")),
+            Self::Unclosed => text("close the placeholder, or write `{{` for a brace itself"),
+            Self::Unopened => text("write `}}` for a brace itself"),
+            Self::ParamsNotAlone => text(
+                "write \"{params}\" as an argument of its own; its form is `params: \"--{name}={value}\"`",
+            ),
+            Self::NoInstances => text("add `instances: instances/*.cnf` to the target"),
+            Self::NoCpuLimit => text("write `of: cpu`, or add the guard `cpu: 60s` to `limits`"),
+            Self::NoNames => text("list the arms with names: `list: [{name: fast, ...}]`"),
+            Self::AbsentInArm { .. } => {
+                text("use `{params}`, which leaves out what an arm does not have")
+            }
+            Self::NoMatch { .. } => text(
+                "paths are relative to the scenario's folder; `*`, `?`, `[abc]` and `**` are known",
+            ),
+            Self::EmptyInstanceFile { .. } => {
+                text("one instance a line; lines that begin with `#` do not count")
+            }
+            Self::BadRegex { .. } => text(
+                "put it in single quotes, and write a backslash before a character meant literally",
+            ),
+            Self::RegexGroups { groups: 0, .. } => {
+                text("put round brackets around the score: 'rmse=([0-9.]+)'")
+            }
+            Self::RegexGroups { .. } => text("make the other groups silent: `(?:...)`"),
+            Self::BadPointer { .. } => text("write `/score`, or `/results/0/score`"),
+            Self::SameWorstBest { .. } => {
+                text("`worst` is the score worth 0, `best` the one worth 1")
+            }
+            Self::BadVariable { .. } => text("use letters, digits and `_`, no digit in front"),
+            Self::NoColumn { .. }
+            | Self::DropsTarget { .. }
+            | Self::LevelsOfDropped { .. }
+            | Self::MtryAbovePredictors { .. }
+            | Self::EngineIgnores { .. } => fitting_forest(self),
+            Self::UnknownInstance { name, known } => {
+                choose("instances", name, known.iter().map(String::as_str))
+            }
+            Self::ArmCount { .. } => text("one arm per column of the matrix, in the same order"),
+            Self::Target(error) => error.hint(),
+        }
+    }
+}
