@@ -21,7 +21,7 @@ const LUCK: f64 = 0.05;
 
 /// Where large houses were sold before they were finished: the district, how many, and what that took off the score.
 ///
-/// Every real table has a handful of sales that no other column explains and that a forest misses by half the price.
+/// The real table has a handful of sales that a forest misses by half the price or more, large houses of one district among them.
 const UNFINISHED: (&str, usize, f64) = ("Ridge_Top", 4, 1.4);
 
 /// Quantiles of the price.
@@ -333,12 +333,8 @@ impl Town {
             *score += 0.04 * size[house] * grade[house] + LUCK * spread * self.chance.normal();
         }
         let (district, count, loss) = UNFINISHED;
-        let mut finest: Vec<usize> = (0..HOUSES)
-            .filter(|&house| self.districts[self.lies_in[house]].name == district)
-            .collect();
-        let fineness = |house: usize| size[house] + grade[house];
-        finest.sort_by(|&a, &b| fineness(b).total_cmp(&fineness(a)).then(a.cmp(&b)));
-        for &house in finest.iter().take(count) {
+        let fineness: Vec<f64> = size.iter().zip(&grade).map(|(s, g)| s + g).collect();
+        for house in self.finest(district, count, &fineness) {
             scores[house] -= loss;
         }
         let mut order: Vec<usize> = (0..HOUSES).collect();
@@ -360,6 +356,16 @@ impl Town {
             prices,
             vec![0.0; HOUSES],
         );
+    }
+
+    /// The houses of a district that come first.
+    fn finest(&self, district: &str, count: usize, fineness: &[f64]) -> Vec<usize> {
+        let mut houses: Vec<usize> = (0..HOUSES)
+            .filter(|&house| self.districts[self.lies_in[house]].name == district)
+            .collect();
+        houses.sort_by(|&a, &b| fineness[b].total_cmp(&fineness[a]).then(a.cmp(&b)));
+        houses.truncate(count);
+        houses
     }
 
     /// Where the house stands, in km; after the price, because a target is not always the last column.
