@@ -51,4 +51,5 @@ pub use keeper::{SUPERVISE, supervise};
 pub use launch::{Input, Launch, Limits, Output};
 pub use level::{Detected, Level, MemoryControl, detect};
 pub use report::{Captured, Cause, Report};
+pub(crate) use spawn::is_program_there;
 pub use supervisor::{Canceller, Setup, Supervisor};

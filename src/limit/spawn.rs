@@ -203,6 +203,24 @@ fn candidates(
         .collect()
 }
 
+/// Whether there is still a file that `launch` could run.
+///
+/// For scripts: the kernel finds one and starts its interpreter, and that opens it once more.
+pub(crate) fn is_program_there(launch: &Launch) -> bool {
+    let folder = launch.directory.as_deref().unwrap_or(Path::new("."));
+    let is_there = |file: CString| {
+        folder
+            .join(OsStr::from_bytes(file.as_bytes()))
+            .try_exists()
+            // Not known is not known to be gone.
+            .unwrap_or(true)
+    };
+    launch.command.first().is_some_and(|program| {
+        candidates(program, &environment(&launch.env))
+            .is_ok_and(|files| files.into_iter().any(is_there))
+    })
+}
+
 fn text(what: &str, bytes: OsString) -> Result<CString, LimitError> {
     CString::new(bytes.into_vec()).map_err(|error| LimitError::Nul {
         what: what.to_owned(),
@@ -256,6 +274,20 @@ mod tests {
         assert_eq!(found, [c"/a/x", c"./x", c"/b/x"].map(CString::from));
         let direct = candidates(OsStr::new("./x"), &environment).unwrap();
         assert_eq!(direct, [CString::from(c"./x")]);
+    }
+
+    #[test]
+    fn a_program_is_there_as_long_as_one_of_its_files_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut launch = Launch::new(["./x"]);
+        launch.directory = Some(folder.path().to_owned());
+        assert!(!is_program_there(&launch));
+        std::fs::write(folder.path().join("x"), "").unwrap();
+        assert!(is_program_there(&launch));
+        launch.command = vec!["x".into()];
+        assert!(!is_program_there(&launch), "not on the path");
+        launch.env = vec![("PATH".into(), "/nowhere:".into())];
+        assert!(is_program_there(&launch));
     }
 
     #[test]

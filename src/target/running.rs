@@ -30,8 +30,8 @@ pub enum Ending {
         /// What became of it.
         why: String,
     },
-    /// It could not be started, whatever its arm and instance: the program is not there, or is being written. What that means
-    /// depends on whether it has ever been; see [`Ending::settled`].
+    /// It could not be started, whatever its arm and instance: the program is not there, or is being written, or went away
+    /// before its interpreter read it. What that means depends on whether it has ever been; see [`Ending::settled`].
     NotStarted(Box<Outcome>),
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Child;
 
 use captime::journal::{Reader, Record, Session};
 use captime::limit::SUPERVISE;
@@ -165,10 +166,7 @@ slots: 1
     decisions_follow(&scene.run_folder("lost"));
 }
 
-#[test]
-fn a_program_that_is_away_for_a_moment_costs_nothing() {
-    let scene = Scene::new(
-        "
+const REBUILT: &str = "
 name: rebuilt
 target: {command: [./score.sh], reward: {stdout: '([0-9.]+)'}}
 arms: {list: [{name: a}, {name: b}]}
@@ -177,8 +175,22 @@ price: {cost: x, penalty: 10 * x}
 policy: uniform
 budget: {rounds: 40}
 slots: 1
-",
-    );
+";
+
+/// Every round was scored, and some ran more than once on the way there.
+fn nothing_was_lost_for_good(scene: &Scene, child: Child) {
+    let (summary, _) = expect(&child.wait_with_output().unwrap(), 0);
+    assert!(summary.contains("lost and run again"), "{summary}");
+    let (_, outcomes) = story(&scene.run_folder("rebuilt"));
+    assert_eq!(outcomes.len(), 40);
+    let unscored = outcomes.iter().find(|one| one.reward != Some(0.5));
+    assert_eq!(unscored, None);
+    decisions_follow(&scene.run_folder("rebuilt"));
+}
+
+#[test]
+fn a_program_that_is_away_for_a_moment_costs_nothing() {
+    let scene = Scene::new(REBUILT);
     let program = scene.write("score.sh", "#!/bin/sh\nsleep 0.02\necho 0.5\n");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let mut child = scene.start(&["--quiet"]);
@@ -190,12 +202,33 @@ slots: 1
     fs::rename(&program, &away).unwrap();
     until(&mut child, "a loss", || journal().contains("{\"lost\""));
     fs::rename(&away, &program).unwrap();
-    let (summary, _) = expect(&child.wait_with_output().unwrap(), 0);
-    assert!(summary.contains("lost and run again"), "{summary}");
-    let (_, outcomes) = story(&scene.run_folder("rebuilt"));
-    assert_eq!(outcomes.len(), 40);
-    assert!(outcomes.iter().all(|outcome| outcome.reward == Some(0.5)));
-    decisions_follow(&scene.run_folder("rebuilt"));
+    nothing_was_lost_for_good(&scene, child);
+}
+
+/// The kernel found the script, its interpreter does not: that is no fault of the arm's either.
+#[test]
+fn a_script_that_goes_away_before_it_is_read_costs_nothing() {
+    let scene = Scene::new(REBUILT);
+    // In the tenth round the interpreter is slow to open the script, and finds nothing.
+    let interpreter = scene.write(
+        "slow.sh",
+        "#!/bin/sh\necho >> begun\nif [ $(wc -l < begun) = 10 ]; then mv \"$1\" away; fi\nexec sh \"$1\"\n",
+    );
+    let first_line = format!("#!{}\n", interpreter.display());
+    let program = scene.write("score.sh", &format!("{first_line}echo 0.5\n"));
+    for file in [&interpreter, &program] {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut child = scene.start(&["--quiet"]);
+    let journal = || fs::read_to_string(scene.journal("rebuilt")).unwrap_or_default();
+    until(&mut child, "a loss", || journal().contains("{\"lost\""));
+    assert!(
+        journal().contains("`./score.sh` is no longer there"),
+        "{}",
+        journal()
+    );
+    fs::rename(scene.path().join("away"), &program).unwrap();
+    nothing_was_lost_for_good(&scene, child);
 }
 
 #[test]

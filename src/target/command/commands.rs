@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::judge::{self, Used};
 use super::reward::{self, Reading, Source};
 use super::scratch::Scratch;
-use crate::limit::{self, Input, LimitError, Limits, Output, Report, Supervisor};
+use crate::limit::{self, Cause, Input, LimitError, Limits, Output, Report, Supervisor};
 use crate::round::Pull;
 use crate::scenario::{
     self, Command, Filling, Guards, LaunchStdin, Piece, Resource, Reward, ScorePlace, Stdin,
@@ -159,11 +159,29 @@ impl Commands {
             .run(&launch, &self.limits(start.pull, cpus))
             .await;
         let done = match result {
-            Ok(report) => self.judged(start, line, report, folder),
+            Ok(report) => self.unless_gone(self.judged(start, line, report, folder), &launch),
             Err(error) => not_run(start.pull, line, &error, self.is_program_fixed()),
         };
         if let Some(scratch) = scratch {
             scratch.remove().await;
+        }
+        done
+    }
+
+    /// A run that failed is none where its program has meanwhile gone: a script whose interpreter came too late to open it.
+    fn unless_gone(&self, mut done: CommandRun, launch: &limit::Launch) -> CommandRun {
+        let ended_badly = |report: &Report| {
+            report.cause == Cause::None && report.exit_code.is_some_and(|exit| exit != 0)
+        };
+        if let Ending::Brought(outcome) = &mut done.ending
+            && let Some(failing) = &mut outcome.failure
+            && done.report.as_ref().is_some_and(ended_badly)
+            && self.is_program_fixed()
+            && !limit::is_program_there(launch)
+        {
+            let program = launch.command[0].to_string_lossy();
+            failing.reason += &format!("; `{program}` is no longer there");
+            done.ending = Ending::NotStarted(outcome.clone());
         }
         done
     }
