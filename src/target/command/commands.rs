@@ -180,7 +180,7 @@ impl Commands {
             && !limit::is_program_there(launch)
         {
             let program = launch.command[0].to_string_lossy();
-            failing.reason += &format!("; `{program}` is no longer there");
+            failing.reason = format!("{}; `{program}` is no longer there", failing.reason);
             done.ending = Ending::NotStarted(outcome.clone());
         }
         done
