@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::limit::stage::{Book, captime, levels};
 use crate::limit::traces::leaving_nothing;
+use crate::scene::program;
 
 fn exec(arguments: &[&str]) -> Output {
     Command::new(captime())
@@ -153,8 +154,7 @@ fn what_cannot_be_run_is_said_with_its_name_and_reason() {
     let plain = folder.path().join("plain");
     std::fs::write(&plain, "#!/bin/sh\n").unwrap();
     let broken = folder.path().join("broken");
-    std::fs::write(&broken, "#!/nonexistent/interpreter\n").unwrap();
-    std::fs::set_permissions(&broken, std::fs::Permissions::from_mode(0o755)).unwrap();
+    program(&broken, "#!/nonexistent/interpreter\n");
     for (command, status, reason) in [
         ("no-such-program", 127, "No such file"),
         ("/no/such/program", 127, "No such file"),
@@ -180,8 +180,7 @@ fn what_cannot_be_run_is_said_with_its_name_and_reason() {
 fn a_script_without_a_first_line_runs_as_in_a_shell() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script");
-    std::fs::write(&script, "echo \"$1\"; exit 3\n").unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    program(&script, "echo \"$1\"; exit 3\n");
     let output = exec(&["--", script.to_str().unwrap(), "argument"]);
     assert_eq!(text(&output.stdout), "argument\n");
     assert_eq!(output.status.code(), Some(3));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::scene::{
-    Scene, alive, decisions_follow, expect, houses, nothing_is_left, send, skipped, story,
+    Scene, alive, decisions_follow, expect, houses, nothing_is_left, send, skipped, story, until,
 };
 
 /// Two slots of pulls that take some milliseconds; the marker is in their command lines.
@@ -54,7 +54,7 @@ fn a_forest_killed_twenty_times_at_random_loses_and_doubles_nothing() {
             "
 name: night
 target: {{forest: {{data: houses.csv, predict: price}}}}
-arms: {{grid: {{trees: [20, 40, 80], mtry: [1, 2]}}}}
+arms: {{grid: {{trees: [200, 400, 800], mtry: [1, 2]}}}}
 limits: {{of: work, grid: [30000, 1000000000]}}
 price: {{cost: x, penalty: 10 * x}}
 policy: rcucb
@@ -181,12 +181,15 @@ fn a_second_signal_leaves_at_once_and_nothing_stays_alive() {
     let scenario = endless(&marker)
         .replace(
             &format!("': {marker}; "),
-            &format!("'trap \"\" TERM; : {marker}; "),
+            &format!("'trap \"\" TERM; echo >> deaf; : {marker}; "),
         )
         .replace("limits: {", "limits: {grace: 30s, ");
     let scene = Scene::new(&scenario);
     let mut child = scene.start(&["--quiet"]);
-    wait_until_alive(&marker);
+    let deaf = || fs::read_to_string(scene.path().join("deaf")).unwrap_or_default();
+    until(&mut child, "two deaf targets", || {
+        deaf().lines().count() == 2
+    });
     send(&child, Signal::SIGINT);
     std::thread::sleep(Duration::from_millis(300));
     assert!(

@@ -75,12 +75,11 @@ slots: 1
 fn the_line_runs_the_command_from_where_it_is_read() {
     let scene = Scene::new("");
     scene.write("tuning/away.yaml", ELSEWHERE);
-    let script = scene.write(
+    let script = scene.program(
         "tuning/it's here/it.sh",
         "#!/bin/sh\nread line\n[ \"$WORD\" = 'two words' ] && [ \"$line\" = \"line $1\" ] && [ \"$2\" = one ] \
          && touch pasted\necho score=0.$1\nexit 7\n",
     );
-    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let (summary, _) = expect(&scene.captime(&["run", "tuning/away.yaml", "--quiet"]), 0);
     let line = used(&summary).to_owned();
     assert!(

@@ -1,13 +1,29 @@
 //! A folder with a scenario in it, and captime at work there.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use captime::journal::{OutcomeRecord, PullRecord, Reader, Record, Replay, Step};
 use captime::orchestrator::{Next, State, settled};
+
+/// Writes a program. A process of its own does it: what is open for writing cannot be executed, and whatever another test
+/// forks holds our descriptors for a moment.
+pub fn program(path: &Path, text: &str) {
+    let mut writer = Command::new("sh")
+        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = writer.stdin.take().unwrap();
+    stdin.write_all(text.as_bytes()).unwrap();
+    drop(stdin);
+    assert!(writer.wait().unwrap().success());
+}
 
 pub struct Scene {
     folder: tempfile::TempDir,
@@ -29,6 +45,14 @@ impl Scene {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A program of this text.
+    pub fn program(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        program(&path, text);
         path
     }
 

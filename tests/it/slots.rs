@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::process::Child;
 
 use captime::journal::{Reader, Record, Session};
 use captime::limit::SUPERVISE;
@@ -166,6 +164,7 @@ slots: 1
     decisions_follow(&scene.run_folder("lost"));
 }
 
+/// A program is away from the tenth pull on until this test brings it back, however long that takes.
 const REBUILT: &str = "
 name: rebuilt
 target: {command: [./score.sh], reward: {stdout: '([0-9.]+)'}}
@@ -175,10 +174,21 @@ price: {cost: x, penalty: 10 * x}
 policy: uniform
 budget: {rounds: 40}
 slots: 1
+retries: 1000
 ";
 
-/// Every round was scored, and some ran more than once on the way there.
-fn nothing_was_lost_for_good(scene: &Scene, child: Child) {
+/// Shell: the script `file` is moved away when this runs for the tenth time.
+fn moving(file: &str) -> String {
+    format!("echo >> begun\nif [ $(wc -l < begun) = 10 ]; then mv {file} away; fi\n")
+}
+
+/// Brings the program back after a loss: then every round is scored. Gives the journal as it was at the loss.
+fn brought_back(scene: &Scene) -> String {
+    let mut child = scene.start(&["--quiet"]);
+    let journal = || fs::read_to_string(scene.journal("rebuilt")).unwrap_or_default();
+    until(&mut child, "a loss", || journal().contains("{\"lost\""));
+    let at_the_loss = journal();
+    fs::rename(scene.path().join("away"), scene.path().join("score.sh")).unwrap();
     let (summary, _) = expect(&child.wait_with_output().unwrap(), 0);
     assert!(summary.contains("lost and run again"), "{summary}");
     let (_, outcomes) = story(&scene.run_folder("rebuilt"));
@@ -186,49 +196,31 @@ fn nothing_was_lost_for_good(scene: &Scene, child: Child) {
     let unscored = outcomes.iter().find(|one| one.reward != Some(0.5));
     assert_eq!(unscored, None);
     decisions_follow(&scene.run_folder("rebuilt"));
+    at_the_loss
 }
 
 #[test]
 fn a_program_that_is_away_for_a_moment_costs_nothing() {
     let scene = Scene::new(REBUILT);
-    let program = scene.write("score.sh", "#!/bin/sh\nsleep 0.02\necho 0.5\n");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut child = scene.start(&["--quiet"]);
-    let journal = || fs::read_to_string(scene.journal("rebuilt")).unwrap_or_default();
-    until(&mut child, "outcomes", || {
-        journal().matches("\"outcome\"").count() > 3
-    });
-    let away = program.with_extension("away");
-    fs::rename(&program, &away).unwrap();
-    until(&mut child, "a loss", || journal().contains("{\"lost\""));
-    fs::rename(&away, &program).unwrap();
-    nothing_was_lost_for_good(&scene, child);
+    let text = format!("#!/bin/sh\n{}echo 0.5\n", moving("\"$0\""));
+    scene.program("score.sh", &text);
+    let journal = brought_back(&scene);
+    assert!(journal.contains("cannot run `./score.sh`"), "{journal}");
 }
 
 /// The kernel found the script, its interpreter does not: that is no fault of the arm's either.
 #[test]
 fn a_script_that_goes_away_before_it_is_read_costs_nothing() {
     let scene = Scene::new(REBUILT);
-    // In the tenth round the interpreter is slow to open the script, and finds nothing.
-    let interpreter = scene.write(
-        "slow.sh",
-        "#!/bin/sh\necho >> begun\nif [ $(wc -l < begun) = 10 ]; then mv \"$1\" away; fi\nexec sh \"$1\"\n",
-    );
-    let first_line = format!("#!{}\n", interpreter.display());
-    let program = scene.write("score.sh", &format!("{first_line}echo 0.5\n"));
-    for file in [&interpreter, &program] {
-        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    let mut child = scene.start(&["--quiet"]);
-    let journal = || fs::read_to_string(scene.journal("rebuilt")).unwrap_or_default();
-    until(&mut child, "a loss", || journal().contains("{\"lost\""));
+    let text = format!("#!/bin/sh\n{}exec sh \"$1\"\n", moving("\"$1\""));
+    let interpreter = scene.program("interpreter.sh", &text);
+    let text = format!("#!{}\necho 0.5\n", interpreter.display());
+    scene.program("score.sh", &text);
+    let journal = brought_back(&scene);
     assert!(
-        journal().contains("`./score.sh` is no longer there"),
-        "{}",
-        journal()
+        journal.contains("`./score.sh` is no longer there"),
+        "{journal}"
     );
-    fs::rename(scene.path().join("away"), &program).unwrap();
-    nothing_was_lost_for_good(&scene, child);
 }
 
 #[test]

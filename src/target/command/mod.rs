@@ -171,7 +171,7 @@ impl Worker {
                     () = stopped(&self.is_stopped), if !self.is_stopped.load(Ordering::SeqCst) => {}
                 }
             };
-            if let Ending::Brought(outcome) = &mut done.ending {
+            if let Ending::Brought(outcome) | Ending::NotStarted(outcome) = &mut done.ending {
                 let inexact = &mut outcome.measured.inexact;
                 *inexact = inexact.beyond(self.promised);
             }

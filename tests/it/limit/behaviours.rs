@@ -50,7 +50,8 @@ at_both_levels!(
     a_grace_period_lets_the_polite_leave_and_ends_the_rest,
 );
 
-const LIMIT: u64 = 200;
+/// Milliseconds of wall-clock time; enough for a program to start and misbehave on a crowded machine.
+const LIMIT: u64 = 600;
 
 fn ended_by_the_wall(report: &Report, books: &Books) {
     assert_eq!(report.cause, Cause::Wall, "{report:?}");
@@ -170,7 +171,7 @@ fn ended_by_the_cpu(report: &Report, books: &Books, limit: f64) {
 
 fn cpu_of_one_and_two_threads_is_limited(stage: &mut Stage) {
     for mode in ["burn", "burn-threads"] {
-        let (report, books) = stage.run(&[mode, "15000"], &cpu(LIMIT));
+        let (report, books) = stage.run(&[mode, "15000"], &cpu(200));
         ended_by_the_cpu(&report, &books, 0.2);
     }
 }
@@ -364,5 +365,5 @@ fn a_grace_period_lets_the_polite_leave_and_ends_the_rest(stage: &mut Stage) {
     };
     let (report, books) = stage.run(&["ignore-term"], &limits);
     assert_eq!((report.cause, report.signal), (Cause::Wall, Some(9)));
-    assert!(books.end - books.start >= Duration::from_millis(500 - 50));
+    assert!(books.end - books.start >= Duration::from_millis(LIMIT + 300 - 50));
 }

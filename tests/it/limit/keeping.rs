@@ -9,6 +9,7 @@ use captime::limit::{Cause, Launch, Level, LimitError, Limits, Setup, Supervisor
 
 use super::stage::{Book, Stage, captime, cpu, now, skip, wall};
 use super::traces::groups_of_are_gone;
+use crate::scene::program;
 
 pub fn for_each_level(check: impl Fn(&mut Stage)) {
     for level in [Level::Cgroup2, Level::Subreaper] {
@@ -34,7 +35,7 @@ fn a_cancelled_run_ends_and_says_so() {
         let canceller = stage.supervisor.canceller();
         let report = stage.runtime.block_on(async {
             let cancel = async {
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                book.misbehaves().await;
                 canceller.cancel();
             };
             let limits = wall(15_000);
@@ -59,8 +60,10 @@ fn a_dropped_run_ends_and_the_slot_goes_on() {
         stage.runtime.block_on(async {
             let limits = wall(15_000);
             let run = stage.supervisor.run(&launch, &limits);
-            let dropped = tokio::time::timeout(Duration::from_millis(200), run).await;
-            assert!(dropped.is_err());
+            tokio::select! {
+                report = run => panic!("{report:?}"),
+                () = book.misbehaves() => {}
+            }
         });
         let books = book.close();
         assert!(books.end - books.start < Duration::from_secs(5));
@@ -81,7 +84,10 @@ fn a_dropped_supervisor_leaves_nothing() {
         stage.runtime.block_on(async {
             let limits = wall(15_000);
             let run = stage.supervisor.run(&launch, &limits);
-            let _ = tokio::time::timeout(Duration::from_millis(200), run).await;
+            tokio::select! {
+                report = run => panic!("{report:?}"),
+                () = book.misbehaves() => {}
+            }
         });
         drop(stage);
         let books = book.close();
@@ -100,7 +106,7 @@ fn a_killed_supervisor_is_cleaned_up_after_and_replaced() {
     let pid = stage.supervisor.id().unwrap();
     let result = stage.runtime.block_on(async {
         let kill = async {
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            book.misbehaves().await;
             kill(pid);
         };
         let limits = wall(15_000);
@@ -124,8 +130,7 @@ fn changing_captime(folder: &Path) -> PathBuf {
         folder.display(),
         captime().display()
     );
-    std::fs::write(&path, script).unwrap();
-    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    program(&path, &script);
     path
 }
 
@@ -313,14 +318,14 @@ fn groups_of_a_killed_captime_are_swept_at_the_next_start_and_no_others() {
     let launch = Launch::new(other.command(&["sleep"]));
     let report = busy.runtime.block_on(async {
         let next = async {
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            other.misbehaves().await;
             let next = Setup {
                 level: Some(Level::Cgroup2),
                 binary: Some(captime()),
             };
             Supervisor::start(&next).await.unwrap().close().await;
         };
-        let limits = wall(1500);
+        let limits = wall(3000);
         tokio::join!(busy.supervisor.run(&launch, &limits), next).0
     });
     let books = book.close();

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use captime::limit::{Launch, Level, LimitError, Limits};
 use serde_json::Value;
@@ -238,10 +239,10 @@ fn many_at_once_all_have_exact_memory_limits() {
             }
         });
         let runs: Vec<_> = (0..50).map(|_| scope.spawn(run)).collect();
-        let reports = runs.into_iter().map(|run| run.join().unwrap());
-        let reports = reports.collect();
+        let ended: Vec<_> = runs.into_iter().map(ScopedJoinHandle::join).collect();
+        // Before any of them can fail this test: the scope waits for the sweeper.
         is_over.store(true, Ordering::SeqCst);
-        reports
+        ended.into_iter().map(Result::unwrap).collect()
     });
     for report in reports {
         let seen: Value = serde_json::from_str(&report).unwrap();

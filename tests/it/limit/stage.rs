@@ -190,6 +190,21 @@ impl Book {
             .expect("the program has not started");
     }
 
+    /// As [`wait_for_start`](Self::wait_for_start), for what shares a thread with the run; then leaves the program some time
+    /// to misbehave.
+    pub async fn misbehaves(&self) {
+        let since = now();
+        while self.started.try_recv().is_err() {
+            let waited = now() - since;
+            assert!(
+                waited < Duration::from_secs(10),
+                "the program has not started"
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+
     /// The books, once every process is gone; fails if that takes ten more seconds.
     pub fn close(self) -> Books {
         self.done
