@@ -1,10 +1,12 @@
 //! What each parameter does to the error of a forest, over the 16 corners of the paper's grid:
-//! `cargo run --release --example main_effects -- DATA COLUMN [SPLITS]` prints a Markdown table.
+//! `cargo run --release --example main_effects -- DATA COLUMN [SPLITS [FIRST]]` prints a Markdown table. Who has tuned something on
+//! the first splits takes others to judge it: `400 400`, for one.
 //!
 //! Fitting 100 and 700 trees and comparing leaves an effect of 1 % unknown to a third of its size after 20 splits. But the error
 //! of a forest of n trees is that of endless ones plus their variance / n, so that small forests of one split, taken
 //! together, tell both numbers, and with them the error at 100 and at 700 trees: 200 trees do the work of 800.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::Write;
 use std::sync::Mutex;
@@ -65,8 +67,15 @@ impl Errors {
     }
 }
 
-/// The logarithm of the error in every corner, on one split.
-fn corners(data: &Dataset, number: u64) -> Result<[f64; CORNERS], Failure> {
+/// What one split tells.
+struct Seen {
+    /// The logarithm of the error in every corner.
+    errors: [f64; CORNERS],
+    /// The rows that were tested, and how far all trees of all corners together are off there, squared.
+    missed: Vec<(u32, f64)>,
+}
+
+fn look(data: &Dataset, number: u64) -> Result<Seen, Failure> {
     let split = Split::random(data.rows(), 0.7, 5000 + number)?;
     let truth: Vec<f64> = split
         .test
@@ -74,6 +83,7 @@ fn corners(data: &Dataset, number: u64) -> Result<[f64; CORNERS], Failure> {
         .map(|&row| data.target().y()[row as usize])
         .collect();
     let mut errors = [0.0; CORNERS];
+    let mut sums = vec![0.0; truth.len()];
     for corner in 0..CORNERS / 2 {
         let side = |bit: usize| corner >> bit & 1;
         let mut seen = Vec::new();
@@ -92,11 +102,33 @@ fn corners(data: &Dataset, number: u64) -> Result<[f64; CORNERS], Failure> {
                 FitOutcome::Stopped { .. } => return Err("nobody stops it".into()),
             }
         }
+        for (row, sum) in sums.iter_mut().enumerate() {
+            *sum += seen.iter().map(|forest| forest[row]).sum::<f64>();
+        }
         let seen = Errors::of(&seen, &truth, SMALL);
         errors[corner] = seen.log_rmse(TREES[0]);
         errors[corner + CORNERS / 2] = seen.log_rmse(TREES[1]);
     }
-    Ok(errors)
+    let forests = (FORESTS * CORNERS / 2) as f64;
+    let squares = sums
+        .iter()
+        .zip(&truth)
+        .map(|(s, y)| (s / forests - y).powi(2));
+    let missed = split.test.iter().copied().zip(squares).collect();
+    Ok(Seen { errors, missed })
+}
+
+/// The percentage of the squared error that lies in the `worst` rows, each taken at its mean over the splits that tested it.
+fn concentration<'a>(missed: impl Iterator<Item = &'a (u32, f64)>, worst: usize) -> f64 {
+    let mut rows: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for (row, square) in missed {
+        let (sum, count) = rows.entry(*row).or_default();
+        *sum += square;
+        *count += 1.0;
+    }
+    let mut means: Vec<f64> = rows.values().map(|(sum, count)| sum / count).collect();
+    means.sort_by(|a, b| b.total_cmp(a));
+    100.0 * means.iter().take(worst).sum::<f64>() / means.iter().sum::<f64>()
 }
 
 /// Percent by which the error changes from one end of the parameter to the other, the others at both.
@@ -124,9 +156,10 @@ fn summary(values: impl Iterator<Item = f64> + Clone) -> String {
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let (Some(path), Some(column)) = (arguments.next(), arguments.next()) else {
-        return Err("usage: main_effects DATA COLUMN [SPLITS]".into());
+        return Err("usage: main_effects DATA COLUMN [SPLITS [FIRST]]".into());
     };
     let splits: usize = arguments.next().map_or(Ok(400), |text| text.parse())?;
+    let first: u64 = arguments.next().map_or(Ok(0), |text| text.parse())?;
     if splits < 2 {
         return Err("an interval takes two splits at least".into());
     }
@@ -142,10 +175,10 @@ fn main() -> Result<(), Failure> {
             if number >= splits {
                 return Ok(());
             }
-            let errors = corners(&data, number as u64)?;
+            let one = look(&data, first + number as u64)?;
             seen.lock()
                 .expect("no thread panics with it")
-                .push((number, errors));
+                .push((number, one));
         }
     };
     thread::scope(|scope| {
@@ -158,9 +191,12 @@ fn main() -> Result<(), Failure> {
     let mut seen = seen.into_inner()?;
     seen.sort_by_key(|(number, _)| *number); // sums of floats depend on the order, and the table must not
 
-    let of = |bit: usize| seen.iter().map(move |(_, errors)| effect(errors, bit));
+    let of = |bit: usize| seen.iter().map(move |(_, one)| effect(&one.errors, bit));
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{path}: {splits} splits, mean and 95 % interval\n")?;
+    writeln!(
+        out,
+        "{path}: {splits} splits from number {first} on, mean and 95 % interval\n"
+    )?;
     writeln!(out, "| | RMSE |\n|---|---|")?;
     for (bit, name) in NAMES.iter().enumerate() {
         writeln!(out, "| {name} | {} |", summary(of(bit)))?;
@@ -170,6 +206,12 @@ fn main() -> Result<(), Failure> {
     let (node, trees) = (sign(1), sign(3));
     let lead = of(1).zip(of(3)).map(|(n, t)| node * n - trees * t);
     writeln!(out, "| node size before trees by | {} |", summary(lead))?;
+    let missed = || seen.iter().flat_map(|(_, one)| &one.missed);
+    let (three, thirty) = (concentration(missed(), 3), concentration(missed(), 30));
+    writeln!(
+        out,
+        "\nOf the squared error {three:.0} % lies in 3 rows and {thirty:.0} % in 30."
+    )?;
     Ok(())
 }
 
@@ -193,6 +235,14 @@ mod tests {
         let seen = Errors::of(&forests, &truth, 10);
         assert!((seen.log_rmse(10) - 0.5 * mean.ln()).abs() < 1e-12);
         assert!(seen.log_rmse(100) < seen.log_rmse(10));
+    }
+
+    #[test]
+    fn rows_that_were_tested_more_often_do_not_count_more() {
+        // 3 on the average in row 7, and 1 in row 8.
+        let missed = [(7, 2.0), (8, 1.0), (7, 4.0)];
+        assert!((concentration(missed.iter(), 1) - 75.0).abs() < 1e-12);
+        assert!((concentration(missed.iter(), 5) - 100.0).abs() < 1e-12);
     }
 
     #[test]
