@@ -1,4 +1,4 @@
-//! How the program is linked.
+//! Options for linking the program.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,7 +25,7 @@ fn variable(name: &str) -> String {
 /// A folder with a stand-in for `libgcc_s.so` that takes the unwinder from the compiler's archive instead, so that the
 /// program needs nothing but the C library, and the loader has a library less to look for.
 ///
-/// None where there is no such archive, or it may be another machine's: then the shared library is needed, as usual.
+/// `None` if there is no such archive, or it may be for another machine. Then the shared library is needed, as usual.
 fn unwinder() -> Option<PathBuf> {
     if variable("HOST") != variable("TARGET") {
         return None;

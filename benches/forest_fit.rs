@@ -1,10 +1,10 @@
-//! What a fit costs on the houses that ship: corners of the paper's grid, kernels, threads, being stoppable; smartcore beside it.
+//! What a fit costs on the houses that ship: corners of the paper's grid, kernels, threads, being stoppable, compared with smartcore.
 
 use std::hint::black_box;
 use std::time::Duration;
 
-use captime::learner::engine::{EngineKind, Fit, Setting};
-use captime::learner::{
+use captime_forest::engine::{EngineKind, Fit, Setting};
+use captime_forest::{
     Allowance, Dataset, FitOutcome, Forest, Params, ReadOptions, Resource, Simd, Split, Stop,
     fit_until,
 };

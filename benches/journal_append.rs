@@ -6,9 +6,10 @@ use std::time::Instant;
 use captime::journal::{
     Appender, Header, Machine, OutcomeRecord, PullRecord, Reader, Syncing, VERSION,
 };
-use captime::orchestrator::{Limits, Next, Plan, State, resume};
+use captime::orchestrator::{LimitSource, Next, Plan, State, resume};
 use captime::policy::PolicyKind;
 use captime::round::{Curve, LimitGrid, Round};
+use captime::space::Space;
 use criterion::{Criterion, criterion_group};
 use serde_json::Value;
 
@@ -26,7 +27,6 @@ fn header() -> Header {
         machine: Machine::here(),
         enforcement: Value::Null,
         resolved: Value::Null,
-        normal: Value::Null,
         scenario: String::new(),
     }
 }
@@ -34,7 +34,7 @@ fn header() -> Header {
 fn plan(arms: usize) -> Plan {
     Plan {
         arms,
-        limits: Limits::Grid(LimitGrid::equidistant(0.1, 0.9, 10).expect("a grid")),
+        limits: LimitSource::Grid(LimitGrid::equidistant(0.1, 0.9, 10).expect("a grid")),
         cost: Curve::parse("x / 10").expect("a price"),
         penalty: Curve::parse("x / 10 if x <= 0.5 else 10 * x").expect("a price"),
         unit: Some(1.0),
@@ -42,8 +42,9 @@ fn plan(arms: usize) -> Plan {
         seed: 1,
         instances: 0,
         instance_names: [].into(),
-        space: None,
+        space: Space::numbered(arms).expect("some arms").into(),
         stop_on_first_failures: false,
+        compare: captime::scenario::Compare::default(),
     }
 }
 

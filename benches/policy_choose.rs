@@ -39,7 +39,7 @@ impl Play {
             Price::new("x / 10", "x / 10 if x <= 0.5 else 10 * x", 1.0).expect("the paper's price");
         let limits = LimitGrid::equidistant(0.1, 0.9, limits).expect("a grid");
         let problem = Problem::new(arms, limits, price).expect("arms");
-        let problem = problem.with_space(Arc::new(space(arms)));
+        let problem = problem.with_space(Arc::new(space(arms))).expect("as many");
         let policy = PolicyKind::parse(spec).expect("a policy").build(&problem);
         let mut play = Self {
             policy,
@@ -96,7 +96,7 @@ fn decisions(criterion: &mut Criterion) {
 
 criterion_group!(benches, decisions);
 
-/// Criterion's main; but `--rounds SPEC ARMS LIMITS N` just plays, for `scripts/count-instructions` to count.
+/// Criterion's main. With `--rounds SPEC ARMS LIMITS N` it only plays, for `scripts/count-instructions`.
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if let [_, flag, spec, arms, limits, rounds, ..] = arguments.as_slice()

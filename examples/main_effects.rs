@@ -1,6 +1,6 @@
 //! What each parameter does to the error of a forest, over the 16 corners of the paper's grid:
-//! `cargo run --release --example main_effects -- DATA COLUMN [SPLITS [FIRST]]` prints a Markdown table. Who has tuned something on
-//! the first splits takes others to judge it: `400 400`, for one.
+//! `cargo run --release --example main_effects -- DATA COLUMN [SPLITS [FIRST]]` prints a Markdown table. If you tuned something on
+//! the first splits, judge it on others: `400 400`, for example.
 //!
 //! Fitting 100 and 700 trees and comparing leaves an effect of 1 % unknown to a third of its size after 20 splits. But the error
 //! of a forest of n trees is that of endless ones plus their variance / n, so that small forests of one split, taken
@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use captime::learner::{Dataset, FitOutcome, Params, ReadOptions, Split, Stop, Task, fit_until};
+use captime_forest::{Dataset, FitOutcome, Params, ReadOptions, Split, Stop, Task, fit_until};
 
 /// Trees of one small forest, and how many of them are grown for each corner of each split.
 const SMALL: usize = 10;
@@ -24,7 +24,7 @@ const MTRY: [usize; 2] = [20, 30];
 const NODE_SIZE: [usize; 2] = [3, 9];
 const FRACTION: [f64; 2] = [0.55, 0.8];
 
-/// What the bits of a corner's number stand for.
+/// The parameters behind the bits of a corner's number.
 const NAMES: [&str; 4] = [
     "mtry 20 to 30",
     "min node size 3 to 9",
@@ -67,7 +67,7 @@ impl Errors {
     }
 }
 
-/// What one split tells.
+/// The results of one split.
 struct Seen {
     /// The logarithm of the error in every corner.
     errors: [f64; CORNERS],
@@ -99,7 +99,7 @@ fn look(data: &Dataset, number: u64) -> Result<Seen, Failure> {
             };
             match fit_until(data, &split.train, &params, &Stop::new(), None)? {
                 FitOutcome::Done { forest, .. } => seen.push(forest.predict(data, &split.test)),
-                FitOutcome::Stopped { .. } => return Err("nobody stops it".into()),
+                FitOutcome::Stopped { .. } => return Err("the fit was stopped".into()),
             }
         }
         for (row, sum) in sums.iter_mut().enumerate() {
@@ -165,7 +165,7 @@ fn main() -> Result<(), Failure> {
     }
     let data = Dataset::read(&path, &ReadOptions::predict(&column))?;
     if data.task() != Task::Regression {
-        return Err(format!("{column} is a class: only errors of numbers are reckoned").into());
+        return Err(format!("{column} is a class: only errors of numbers are computed").into());
     }
     let next = AtomicUsize::new(0);
     let seen = Mutex::new(Vec::new());
@@ -205,7 +205,7 @@ fn main() -> Result<(), Failure> {
     let sign = |bit: usize| of(bit).sum::<f64>().signum();
     let (node, trees) = (sign(1), sign(3));
     let lead = of(1).zip(of(3)).map(|(n, t)| node * n - trees * t);
-    writeln!(out, "| node size before trees by | {} |", summary(lead))?;
+    writeln!(out, "| lead of node size over trees | {} |", summary(lead))?;
     let missed = || seen.iter().flat_map(|(_, one)| &one.missed);
     let (three, thirty) = (concentration(missed(), 3), concentration(missed(), 30));
     writeln!(

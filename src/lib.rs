@@ -1,41 +1,51 @@
 //! Tune an algorithm *and its time limit* together.
 //!
-//! One pull travels through the modules like this: [`cli`] reads a command, [`scenario`] and
-//! [`space`] say what is to be tuned, a [`policy`] chooses a pull (the nouns are in [`round`]), a [`target`] runs it under
-//! the limits that [`limit`] keeps or that the [`learner`] looks at, the [`orchestrator`] writes what came of it to the
-//! [`journal`] and lets the policy learn. [`progress`] shows it, [`report`] tells of it from the journal, and [`study`] sets
-//! policies against each other. `docs/architecture.md` tells the story in one page.
+//! One pull goes through the modules like this. A [`scenario`] and its [`space`] say what is tuned. A [`policy`] chooses a
+//! pull (the nouns are in [`round`]). A [`target`] runs it under limits that [`captime_limit`] enforces or
+//! [`captime_forest`] checks. The [`orchestrator`] writes the outcome to the [`journal`] and lets the policy learn.
+//! [`answer`] turns what was learned into what to use. [`report`] shows the journal, and [`study`] compares policies. `docs/architecture.md` names every step.
 //!
-//! The same by hand, on a target in virtual time and without a journal:
+//! # Run a scenario from code
+//!
+//! What `captime run` does, without its output. The run is resumed if the folder has one:
 //!
 //! ```
-//! use captime::journal::{Learned, OutcomeRecord};
-//! use captime::orchestrator::{Next, Plan, State};
-//! use captime::target::VirtualTarget;
-//! use captime::target::synthetic::{Synthetic, SyntheticProblem};
+//! use captime::orchestrator::{Driver, Run, RunSetup, Signals, Wall};
 //!
-//! let text = "target: {synthetic: {problem: poscorr}}\npolicy: joint-ts\nseed: 3\n";
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path().join("mine");
+//! let text = "target: {synthetic: {problem: poscorr}}\npolicy: joint-ts\nbudget: {rounds: 300}\nseed: 3\n";
 //! let scenario = captime::scenario::parse(text, "mine.yaml".as_ref(), ".".as_ref())?.scenario;
-//! let target = Synthetic::new(SyntheticProblem::parse("poscorr")?);
-//! let mut state = State::new(Plan::of(&scenario, target.instance_names()));
-//! for _ in 0..300 {
-//!     let Next::Pull(pull) = state.choose() else { break };
-//!     state.launched(&pull);
-//!     let observation = target.run(scenario.seed, pull.round, pull.pull()).observation;
-//!     let outcome = OutcomeRecord { outcome: pull.round.0, ..OutcomeRecord::default() };
-//!     state.learned(&Learned { pull, observation, outcome });
-//! }
-//! let answer = state.recommend().ok_or("nothing was observed")?;
-//! assert!(answer.pull.arm.index() < target.arms() && answer.pulls > 1);
+//! let target = captime::target::prepare(&scenario, &folder)?;
+//! let run = Run::open(&folder, &RunSetup::of(&scenario, &target), ())?;
+//! let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! let driven = runtime.block_on(async {
+//!     let slots = target.default_slots(scenario.slots);
+//!     let mut pool = target.start(slots, scenario.pin).await?;
+//!     let (mut signals, wall) = (Signals::listen()?, Wall { seconds: scenario.budget.wall, spent: 0.0 });
+//!     let driver = Driver::begin(vec![run], &mut pool, &mut signals, wall)?;
+//!     Ok::<_, Box<dyn std::error::Error>>(driver.drive().await?)
+//! })?;
+//! let answer = driven.runs[0].state().recommend().ok_or("nothing was observed")?;
+//! assert!(answer.pulls > 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Pass something that implements [`Watch`](orchestrator::Watch) instead of `()` to be told what happens. To run the pulls
+//! yourself, use a [`Run`](orchestrator::Run) without a driver. To embed only a policy, see [`policy`].
 
+pub mod answer;
+/// The command line, for the binary only.
+#[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod cli;
+pub mod cluster;
 pub mod journal;
-pub mod learner;
-pub mod limit;
 pub mod orchestrator;
 pub mod policy;
+/// The live view of a run, for the command line only.
+#[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod progress;
 pub mod report;
 pub mod round;
@@ -48,4 +58,7 @@ mod listed;
 mod markup;
 mod nearest;
 pub mod quantity;
+mod regular_file;
 pub mod resource;
+mod simulated;
+mod yaml;

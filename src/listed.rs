@@ -1,8 +1,8 @@
-//! Names in one word, `a,b,c`, with quotes around those that hold a comma, as CSV has them: `"a, with comma",b`.
+//! A list of names as one string, `a,b,c`. Names with a comma are quoted, as in CSV: `"a, with comma",b`.
 
-/// The names in one word.
+/// Joins the names into one string.
 pub(crate) fn write(names: &[String]) -> String {
-    // A byte order mark at the very beginning would be taken for one.
+    // The reader would drop a byte order mark at the very beginning.
     let is_marked = names
         .first()
         .is_some_and(|name| name.starts_with('\u{feff}'));
@@ -22,7 +22,8 @@ pub(crate) fn write(names: &[String]) -> String {
     line
 }
 
-/// The names in a word.
+/// Splits a string into its names.
+#[cfg(any(feature = "cli", test))]
 pub(crate) fn read(word: &str) -> Vec<String> {
     let mut lines = csv::ReaderBuilder::new()
         .has_headers(false)

@@ -1,4 +1,4 @@
-//! Parses, calls, prints the error and its hint, and sets the exit code; nothing else.
+//! Parses the command line, calls the library, prints the error and its hint, and sets the exit code. Nothing else.
 
 use std::process::ExitCode;
 

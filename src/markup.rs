@@ -1,6 +1,12 @@
-//! Text for HTML and SVG.
+//! Escapes text for HTML, SVG, shells and terminals, so that program output and file names never act as markup.
 
-/// Text as it stands between tags or in a quoted attribute.
+mod terminal;
+
+#[cfg(feature = "cli")]
+pub(crate) use terminal::Visible;
+pub(crate) use terminal::{visible, visible_lines};
+
+/// Escapes text for use between tags or in a quoted attribute.
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -17,6 +23,19 @@ pub(crate) fn escaped(text: &str) -> String {
         }
     }
     safe
+}
+
+/// Quotes a word so that a shell reads it back unchanged.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = !word.is_empty()
+        && word
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter));
+    if is_plain {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]

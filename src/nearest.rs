@@ -1,4 +1,4 @@
-//! The nearest known name to one that is unknown, for every message that says "did you mean".
+//! Finds the known name nearest to an unknown one, for every "did you mean" message.
 
 /// Gives the known name closest to `unknown`, if one is close enough to be what was meant.
 ///

@@ -6,12 +6,12 @@
 //! assert_eq!(parse_seconds("1h 30m")?, 5400.0);
 //! assert_eq!(parse_bytes("200MiB")?, 200 << 20);
 //! assert_eq!(seconds(0.0124), "12.4 ms");
-//! // Seconds or hours? Nobody knows.
+//! // Seconds or hours? A duration needs its unit.
 //! assert_eq!(parse_seconds("90").unwrap_err().hint(), "write `90s`");
 //! # Ok::<(), captime::quantity::QuantityError>(())
 //! ```
 
-/// Why a text is no duration or size.
+/// Why a text is not a duration or size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
     /// A bare number: seconds or hours?
@@ -22,7 +22,7 @@ pub enum QuantityError {
         /// What to write instead.
         example: String,
     },
-    /// Neither a number with a unit nor anything else we know.
+    /// Neither a number with a unit nor anything else that is known.
     #[error("`{text}` is not a {what}")]
     Unreadable {
         /// What was written.
@@ -46,10 +46,10 @@ impl QuantityError {
 
 /// Reads a duration in seconds: any fraction, any of ns, us, ms, s, m, h, d, also combined.
 ///
-/// Zero and negative values are the caller's to refuse, since what they mean differs.
+/// The caller decides about zero and negative values, whose meaning differs.
 pub fn parse_seconds(text: &str) -> Result<f64, QuantityError> {
     let trimmed = text.trim();
-    // `nan` is no better with a unit, nor is a number too large to be told from infinity.
+    // `nan` with a unit is still no number, and neither is a number that overflows to infinity.
     if trimmed.parse::<f64>().is_ok_and(f64::is_finite) {
         return Err(QuantityError::NoUnit {
             text: text.into(),
@@ -61,7 +61,7 @@ pub fn parse_seconds(text: &str) -> Result<f64, QuantityError> {
         what: "duration",
         example: "`2.5s` or `1h 30m`",
     };
-    // A single number with a unit is read by us: exact decimals, and no bound on the digits after the point.
+    // A single number with a unit is parsed here: exact decimals, and any number of digits after the point.
     let digits =
         trimmed.trim_end_matches(|letter: char| letter.is_ascii_alphabetic() || letter == 'µ');
     let (number, unit) = (digits.trim_end(), &trimmed[digits.len()..]);
@@ -123,7 +123,7 @@ pub fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Writes seconds the way people say them: `850 us`, `12.4 ms`, `3.21 s`, `4m 05s`, `2h 03m`.
+/// Formats seconds for people: `850 us`, `12.4 ms`, `3.21 s`, `4m 05s`, `2h 03m`.
 pub fn seconds(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude == 0.0 {

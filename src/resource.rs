@@ -1,4 +1,4 @@
-//! What a limit is on: the one word that scenarios, the forest and reports share.
+//! The resource that a limit applies to, named alike in scenarios, the forest and reports.
 //!
 //! ```
 //! use captime::resource::Resource;
@@ -7,11 +7,10 @@
 //! assert_eq!(Resource::Work.amount(3e7), "3e7");
 //! ```
 
-use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// What may be limited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+/// A resource that can be limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resource {
     /// Seconds on the clock
@@ -32,7 +31,7 @@ impl Resource {
         }
     }
 
-    /// An amount of it, for people.
+    /// Formats an amount of it for people.
     pub fn amount(self, value: f64) -> String {
         match self {
             Self::Wall | Self::Cpu => crate::quantity::seconds(value),
@@ -41,7 +40,17 @@ impl Resource {
     }
 }
 
-/// A plain count for people: whole from a thousand on, four significant digits from a million on.
+impl From<Resource> for captime_forest::Resource {
+    fn from(resource: Resource) -> Self {
+        match resource {
+            Resource::Wall => Self::Wall,
+            Resource::Cpu => Self::Cpu,
+            Resource::Work => Self::Work,
+        }
+    }
+}
+
+/// Formats a plain count for people: whole from a thousand on, four significant digits from a million on.
 fn count(value: f64) -> String {
     if (1e3..1e6).contains(&value.abs()) {
         format!("{value:.0}")

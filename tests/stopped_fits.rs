@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests may")]
 
-use captime::learner::{Allowance, Dataset, FitOutcome, Params, Resource, Stop, fit_until};
+use captime_forest::{Allowance, Dataset, FitOutcome, Params, Resource, Stop, fit_until};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 

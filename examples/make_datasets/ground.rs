@@ -1,5 +1,5 @@
 //! `ground_like.csv`: 420 plots of land, what grows on them to be told from height, water, rock and use. Three classes of
-//! unequal size that overlap, numbers and factors, and some cells nobody filled in.
+//! unequal size that overlap, numbers and factors, and some cells that are empty.
 
 use crate::chance::Chance;
 
@@ -79,7 +79,7 @@ fn row(plot: usize, chance: &mut Chance) -> String {
         SOILS[soil].to_owned(),
         if is_grazed { "yes" } else { "no" }.to_owned(),
     ];
-    // Instruments fail and forms stay blank: a few cells of some columns, in both spellings people use.
+    // A few cells of some columns are missing, in both common spellings.
     for (index, share) in [(3, 0.05), (5, 0.03), (7, 0.04), (9, 0.02)] {
         if chance.uniform() < share {
             if index < 6 { "NA" } else { "" }.clone_into(&mut cells[index]);

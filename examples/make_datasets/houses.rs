@@ -1,4 +1,4 @@
-//! `ames_like.csv`: 2930 houses that never stood anywhere, sold at prices a forest finds as hard as real ones.
+//! `ames_like.csv`: 2930 synthetic houses, whose prices are as hard to predict for a forest as real ones.
 //!
 //! Each house has six hidden traits, drawn around the means of its district. Each column is a noisy view of them: the
 //! houses are ranked by that view and given the column's values in that order, so that every column has the wanted
@@ -14,7 +14,7 @@ use districts::District;
 
 const HOUSES: usize = 2930;
 
-/// What a house is like before anybody describes it: ground size, upper size, newness, garage, thrift, cellar use.
+/// The hidden traits of a house: ground size, upper size, newness, garage, thrift, cellar use.
 type Traits = [f64; 6];
 
 /// Share of each trait's variance that lies within the districts.
@@ -26,7 +26,7 @@ struct Filled {
     cells: Vec<String>,
     /// What the values are ranked by: the level's place in its list, or the number; -1 where there is no such thing.
     keys: Vec<f64>,
-    /// What was luck in each value, for the columns that share it.
+    /// The noise in each value, for the columns that share it.
     luck: Vec<f64>,
 }
 

@@ -1,5 +1,5 @@
-//! Makes the data sets that ship, `datasets/ames_like.csv` and `datasets/ground_like.csv`, from nothing but a seed:
-//! `cargo run --example make_datasets [FOLDER]`. The same bytes come out on every machine; the tests below see to it.
+//! Makes the data sets that ship, `datasets/ames_like.csv` and `datasets/ground_like.csv`, from a seed:
+//! `cargo run --example make_datasets [FOLDER]`. The result is the same, byte for byte, on every machine, which the tests below check.
 
 mod chance;
 mod ground;

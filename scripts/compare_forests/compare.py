@@ -27,7 +27,7 @@ PEERS = [
     "captime portable",
     "captime",
 ]
-# The ones that run on every split; the others may be given fewer of them.
+# These run on every split. The others may get fewer.
 MAIN = ["ranger", "captime portable", "captime"]
 THREADED = ["ranger", "scikit-learn", "dml-core", "captime"]
 TABLES = ["fit", "threads", "growth", "stop", "instructions", "effects"]
@@ -38,7 +38,7 @@ def say(*words):
 
 
 class Table:
-    """A data set as its file and as the numbers that peers without factors get."""
+    """A data set: its file, and the numbers for peers without factors."""
 
     def __init__(self, path, predict, header, rows, folder, name):
         self.path, self.predict = path, predict
@@ -54,14 +54,14 @@ class Table:
 
 
 def coded(name, cells):
-    """Numbers stay; text becomes the place of its level in alphabetical order, as captime and R do it."""
+    """Numbers stay. Text becomes the index of its level in alphabetical order, as in captime and R."""
     try:
         for cell in cells:
             float(cell)
         return cells
     except ValueError:
         if any(cell in ("", "NA") for cell in cells):
-            sys.exit(f"compare-forests: column `{name}` has missing cells, which not all peers can do")
+            sys.exit(f"compare-forests: column `{name}` has missing cells, which not all peers support")
         places = {level: place for place, level in enumerate(sorted(set(cells), key=str.encode))}
         return [places[cell] for cell in cells]
 
@@ -106,7 +106,7 @@ class Bench:
         self.options, self.folder = options, folder
 
     def split(self, table, number):
-        """Seven tenths to learn from; the same rows for everybody."""
+        """Seven tenths for training, the same rows for all peers."""
         path = self.folder / f"test-{table.rows}-{number}.txt"
         if not path.exists():
             chance = random.Random(1000 * number + 7)
@@ -141,7 +141,7 @@ class Bench:
         return result
 
     def interleaved(self, peers, table, configurations, threads, splits):
-        """Every peer once per split and configuration, in an order that turns, so that no one gets the quiet moments."""
+        """Every peer once per split and configuration, in a rotating order, so that none gets all the quiet moments."""
         results = {}
         for number in range(1, splits + 1):
             say(f"split {number} of {splits}: {table.path}, {'/'.join(configurations)}, threads {threads}")
@@ -157,7 +157,7 @@ class Bench:
 
 
 def run(command):
-    """The JSON that a command answers, and its peak memory in MB."""
+    """The JSON that a command prints, and its peak memory in MB."""
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         answer = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
@@ -177,7 +177,7 @@ def mean(results, field):
 
 
 def same_splits(ours, theirs):
-    """Those of their results that are on a split that we have, too."""
+    """Their results on the splits that captime ran on too."""
     numbers = {result["split"] for result in ours}
     return [result for result in theirs if result["split"] in numbers]
 
@@ -267,7 +267,7 @@ def growth_table(bench, base, header, rows, peers, splits):
 
 
 def stop_table(bench, table, fits):
-    """How late a limit stops a fit, and what looking at the clock costs a fit that is not stopped."""
+    """How late a limit stops a fit, and what checking the clock costs a fit that is not stopped."""
     chance = random.Random(4)
     lines = []
     for resource, field in (("wall", "fit_seconds"), ("cpu", "fit_cpu_seconds")):
@@ -301,7 +301,7 @@ def stop_table(bench, table, fits):
 
 
 def effects_table(bench, table, splits):
-    """What each parameter does to error, time and work: all 16 corners of the paper's grid, the others held at both ends."""
+    """The effect of each parameter on error, time and work, over all 16 corners of the paper's grid."""
     names, ends = ("trees", "mtry", "min node size", "sample fraction"), ((100, 700), (20, 30), (3, 9), (0.55, 0.8))
     corners = list(itertools.product((0, 1), repeat=4))
     fits = {}
@@ -325,7 +325,7 @@ def effects_table(bench, table, splits):
 
 
 def instructions_table(bench, table):
-    """What looking at flag and clock costs, counted rather than timed: a busy machine does not disturb it."""
+    """What checking flag and clock costs, counted and not timed, so that a busy machine does not disturb it."""
     if shutil.which("valgrind") is None:
         say("no valgrind: instructions are not counted")
         return
@@ -345,7 +345,7 @@ def instructions_table(bench, table):
 
 
 def instructions(bench, table, peer, extra):
-    """Instructions that callgrind counts in the learner's sources, those of stop.rs and all: inlined code is booked by file."""
+    """Instructions that callgrind counts in the forest's sources: those of stop.rs, and all. Inlined code counts for its file."""
     out = bench.folder / "callgrind.out"
     before = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--quiet"]
     bench.fit(peer, table, "A", 1, 1, extra, before)
@@ -353,18 +353,18 @@ def instructions(bench, table, peer, extra):
     for line in open(out):
         key, _, value = line.partition("=")
         if key in ("fl", "fi", "fe", "cfl", "cfi"):
-            # A file has its name where it is mentioned first, also as that of a function called.
+            # A file is named where it is first mentioned, even as the file of a called function.
             number, _, name = value.strip().partition(" ")
             name = names.setdefault(number, name)
             here = here if key.startswith("c") else name
         elif line.startswith("calls="):
-            # What follows is the sum over what is called, which is booked there.
+            # What follows is the sum over the callee, which is counted there.
             is_call = True
         elif line[0].isdigit() or line[0] in "+-*":
             if not is_call:
                 counts[here] = counts.get(here, 0) + int(line.split()[1])
             is_call = False
-    learner = {name: count for name, count in counts.items() if "/learner/" in name and "/dataset/" not in name}
+    learner = {name: count for name, count in counts.items() if "/forest/src/" in name and "/dataset/" not in name}
     looking = sum(count for name, count in learner.items() if name.endswith("/stop.rs"))
     return looking, sum(learner.values())
 
@@ -393,13 +393,13 @@ def main():
     without = set(filter(None, options.without.split(",")))
     wanted = options.only.split(",")
     for name in without - set(PEERS):
-        sys.exit(f"compare-forests: no such peer: {name} (there are {', '.join(PEERS)})")
+        sys.exit(f"compare-forests: unknown peer: {name} (known: {', '.join(PEERS)})")
     for name in set(wanted) - set(TABLES):
-        sys.exit(f"compare-forests: no such table: {name} (there are {', '.join(TABLES)})")
+        sys.exit(f"compare-forests: unknown table: {name} (known: {', '.join(TABLES)})")
     if not options.configurations or set(options.configurations) - set(CONFIGURATIONS):
-        sys.exit(f"compare-forests: configurations are of {', '.join(CONFIGURATIONS)}")
+        sys.exit(f"compare-forests: configurations must be among {', '.join(CONFIGURATIONS)}")
     if "ranger" in without:
-        sys.exit("compare-forests: ranger is what the others are compared with")
+        sys.exit("compare-forests: ranger cannot be left out, because the others are compared with it")
     header, rows = read(options.data, set(options.drop.split(",")))
     if options.predict not in header:
         sys.exit(f"compare-forests: {options.data} has no column {options.predict}")

@@ -1,5 +1,5 @@
 # One fit of ranger, for scripts/compare-forests: CODED TEST_ROWS TREES MTRY NODE FRACTION THREADS SEED OOB.
-# CODED is a CSV of numbers with the target first; the answer is a line of JSON.
+# CODED is a CSV of numbers with the target first. Prints a line of JSON.
 suppressMessages(library(ranger))
 arg <- commandArgs(TRUE)
 number <- as.numeric(arg[3:8])
@@ -12,8 +12,8 @@ fit <- system.time(forest <- ranger(
   sample.fraction = number[4], num.threads = number[5], seed = number[6], oob.error = arg[9] == "TRUE"
 ))
 unseen <- coded[test, -1, drop = FALSE]
-# What predict() spends in R before and after is no part of the comparison: its compiled part is timed from inside. What it spends there on
-# copying the table and the trees is, since without it ranger cannot predict.
+# The time that predict() spends in R before and after does not count: its compiled part is timed from inside. The time it spends there
+# on copying the table and the trees does count, because ranger cannot predict without it.
 inside <- c()
 compiled <- get("rangerCpp", asNamespace("ranger"))
 assignInNamespace("rangerCpp", function(...) {

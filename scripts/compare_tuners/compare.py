@@ -17,13 +17,17 @@ from replay import Replay, invent, seconds  # noqa: E402
 
 def arguments():
     parser = argparse.ArgumentParser(prog="scripts/compare-tuners", description="captime's policies against other tuners.")
-    parser.add_argument("--scenario", help="a scenario with a recorded matrix and a file of arms [default: invented runs]")
+    parser.add_argument("--scenario", help="a scenario with a recorded matrix and a file of arms [default: simulated runs]")
     parser.add_argument("--budget", default="1h,10h", help="CPU times to spend [default: 1h,10h]")
     parser.add_argument("--seeds", type=int, default=10, help="repetitions of everything [default: 10]")
     parser.add_argument("--policy", action="append", help="a policy of captime; repeatable [default: similar-ts, rcucb, uniform]")
-    parser.add_argument("--peers", default="random,optuna,smac,irace", help="whom to compare with")
+    parser.add_argument("--peers", default="random,optuna,smac,irace", help="tuners to compare with")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="repetitions at a time [default: one per CPU]")
     parser.add_argument("--json", help="also write all answers to this file")
+    parser.add_argument("--pull", metavar="SCENARIO", help="instead: tuners on the open space of this scenario (a surrogate, or a command), all runs through `captime pull`")
+    parser.add_argument("--tuners", default="captime,captime-rcucb,captime-halving,random,optuna,smac-ac,smac-log,irace", help="with --pull: whom to compare")
+    parser.add_argument("--out", default="compare-tuners.csv", help="with --pull: results; what is in it is not run again [default: compare-tuners.csv]")
+    parser.add_argument("--svg", help="with --pull: also draw the picture")
     return parser.parse_args()
 
 
@@ -48,6 +52,16 @@ def cell(values):
 def main():
     given = arguments()
     budgets = sorted(seconds(text) for text in given.budget.split(","))
+    if given.pull:
+        import pulls
+
+        pulls.compare(given.pull, given.tuners.split(","), budgets, given.seeds, given.out)
+        text, curves = pulls.table(given.out)
+        print(text)
+        if given.svg:
+            with open(given.svg, "w") as file:
+                file.write(pulls.picture(curves))
+        return
     policies = given.policy or ["similar-ts", "rcucb", "uniform"]
     with tempfile.TemporaryDirectory() as folder:
         path = given.scenario or invent(folder)

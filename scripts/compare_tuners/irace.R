@@ -28,7 +28,7 @@ runner <- function(experiment, scenario) {
   bound <- if (is.null(experiment$bound) || is.na(experiment$bound)) cutoff else min(cutoff, experiment$bound)
   used <- min(time, bound)
   spent <<- spent + max(used, 0.01); runs <<- runs + 1
-  # What was cut off at the full cutoff counts ten times, as everywhere here.
+  # A run that was cut off at the full cutoff counts ten times, as everywhere here.
   list(cost = if (time > cutoff && bound >= cutoff) 10 * cutoff else used, time = max(used, 0.01))
 }
 scenario <- list(targetRunner = runner, instances = seq_len(nrow(times)), maxTime = budget, seed = seed, deterministic = TRUE,

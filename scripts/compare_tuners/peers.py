@@ -1,4 +1,4 @@
-"""Other tuners on recorded runs. Each plays with one seed until the budgets are spent and gives its answer for each."""
+"""Other tuners on recorded runs. Each plays with one seed until the budgets are spent, and returns its answer for each."""
 
 import os
 import random
@@ -41,7 +41,7 @@ def play_optuna(replay, budgets, seed):
     seen = {}
 
     def answer():
-        # Whoever got furthest, and of these the best.
+        # Of those that got furthest, the best.
         return min(seen, key=lambda arm: (-len(seen[arm]), statistics.mean(seen[arm])), default=0)
 
     def objective(trial):
@@ -79,7 +79,7 @@ def play_smac(replay, budgets, seed):
 
     logging.disable(logging.CRITICAL)
     space = ConfigurationSpace(seed=seed)
-    # It begins with the default: any recorded configuration, another for each seed.
+    # It begins with the default: a random recorded configuration, different for each seed.
     first = replay.columns[random.Random(seed).randrange(replay.arms)]
     for name, values, is_ordered, default in zip(replay.names, replay.values, replay.is_ordered, first):
         kind = OrdinalHyperparameter if is_ordered and len(values) > 1 else CategoricalHyperparameter
@@ -123,7 +123,7 @@ def play_smac(replay, budgets, seed):
         )
 
         def arm_of(configuration):
-            # Only what it draws at random, next to never, is not a recorded one.
+            # Only configurations that it draws at random, which is rare, are not recorded ones.
             if configuration in number:
                 return number[configuration]
             return replay.nearest(configuration[name] for name in replay.names)
@@ -147,7 +147,7 @@ def play_smac(replay, budgets, seed):
 
 
 def play_irace(replay, budgets, seed):
-    """irace with capping, once per budget, since its races are planned by it. It may overspend; what it spent is told."""
+    """irace with capping, once per budget, because it plans its races by the budget. It may overspend, so what it spent is reported."""
     purse = Purse(replay, budgets)
     purse.overspent = []
     here = os.path.dirname(os.path.abspath(__file__))

@@ -1,4 +1,4 @@
-"""Recorded runs that tuners play on in virtual time: what a run costs, what an answer is worth, when the budget is over."""
+"""Recorded runs that tuners play on in virtual time: what a run costs, how good an answer is, when the budget is used up."""
 
 import csv
 import math
@@ -116,7 +116,7 @@ def order(value):
 
 
 class Purse:
-    """A budget of CPU time, and the answers on the way."""
+    """A budget of CPU time, and the answers along the way."""
 
     def __init__(self, replay, budgets):
         self.replay = replay
@@ -126,7 +126,7 @@ class Purse:
         self.answers = []
 
     def run(self, arm, instance, cap, answer):
-        """Runs an arm up to `cap`; gives whether it was solved, and the time. `answer` is asked when a budget is over."""
+        """Runs an arm up to `cap`. Returns whether it was solved, and the time. Calls `answer` when a budget is used up."""
         time = self.replay.times[instance][arm]
         is_solved = time is not None and time <= cap
         used = time if is_solved else cap
@@ -141,7 +141,7 @@ class Purse:
 
 
 def invent(folder, arms=300, instances=60, cutoff=300.0, seed=7):
-    """Writes a scenario with the invented runs of a solver with six parameters; gives its path."""
+    """Writes a scenario with simulated runs of a solver with six parameters. Returns its path."""
     import os
 
     chance = random.Random(seed)
@@ -156,7 +156,7 @@ def invent(folder, arms=300, instances=60, cutoff=300.0, seed=7):
     configurations = [[chance.choice(values) for values in grid.values()] for _ in range(arms)]
     rows = []
     for instance in range(instances):
-        # Instances differ in hardness and a little in taste.
+        # Instances differ in hardness, and a little in which arms suit them.
         hardness, taste = chance.gauss(3.2, 1.6), chance.gauss(0, 0.35)
         row = [f"instance-{instance + 1}"]
         for decay, restarts, effort, branching, cuts, noise in configurations:

@@ -6,30 +6,40 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::run::summary;
-use super::run_folder::{self, failure};
-use super::{Exit, Failure, exit_code};
-use crate::orchestrator::Past;
-use crate::policy::Recommendation;
+use super::run::summary::Answer;
+use super::{Exit, Failure, exit_code, report, run_folder};
+use crate::answer::{Values, Verdict};
+use crate::markup::Visible;
 use crate::progress::Words;
-use crate::scenario::Scenario;
+use crate::quantity;
+use crate::report::History;
+use crate::resource::Resource;
+use crate::round::{ArmId, Limit};
 use crate::target::paste::{Paster, use_line};
 
 const EXAMPLES: &str = "\
 Examples:
-  captime best ames-forest                 the newest run of that name in runs/
-  captime best runs/ames-forest --format json";
+  captime best                           the answer of the newest run
+  captime best ames-forest --limit 5s    the arm to use if every run gets 5 s
+  captime best runs/minisat --pareto     trade reward against time yourself
+  captime best minisat --format json     the same for programs";
 
-/// The pair to use: configuration, limit, gain with its interval, and a command line to paste.
+/// Print the answer: configuration, limit, gain with its interval, and a command line to paste.
 ///
-/// Reads the journal only, so it also works on a run that is still going, or was killed. Where no pull has brought a reward,
-/// there is no pair to use: JSON and YAML have null for it and all that belongs to it.
+/// Also works during a run and after a crash. As long as no pull has earned a reward there is no answer; JSON and YAML output
+/// then contain null.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::BEST))]
 pub struct BestArgs {
-    /// A run's folder, or its name in runs/
-    run: PathBuf,
-    /// How to write it
+    /// A run's folder, or its name in runs/ [default: the newest run]
+    run: Option<PathBuf>,
+    /// The arm to use if every run is granted this limit: a time such as 5s, or a number for `work`
+    #[arg(long, value_name = "LIMIT", conflicts_with = "pareto")]
+    limit: Option<String>,
+    /// List the arms that no other arm beats in both reward and consumption
+    #[arg(long)]
+    pareto: bool,
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
@@ -43,60 +53,128 @@ enum Format {
 
 /// Runs the command.
 pub fn run(args: BestArgs) -> Result<Exit, Failure> {
-    let folder = run_folder::find(&args.run)?;
-    let past = Past::read(&folder, |_| ()).map_err(|error| failure(&error))?;
-    let best = summary::best(&past.state);
-    let words = Words {
-        space: past.space.clone(),
-        resource: past.brief.resource(),
+    let folder = run_folder::find_or_latest(args.run.as_deref())?;
+    let mut history = History::open(&folder).map_err(|error| report::failure(&error))?;
+    history
+        .catch_up()
+        .map_err(|error| report::failure(&error))?;
+    if args.pareto {
+        return pareto(&history, args.format);
+    }
+    let verdict = match &args.limit {
+        None => history.verdict(),
+        Some(limit) => {
+            let limit = read_limit(limit, history.resource())?;
+            history.verdict_on(history.answer_at(limit))
+        }
     };
-    let scenario = past.brief.scenario(&past.header);
     let mut to = std::io::stdout().lock();
     match args.format {
-        Format::Text => match (best, &scenario) {
-            (None, _) => summary::write_nothing(past.state.tally(), &mut to)?,
-            (Some(best), Some(scenario)) => summary::write_best(scenario, &words, best, &mut to)?,
-            (Some(best), None) => {
-                let configuration = past.space.configuration(best.pull.arm);
-                writeln!(to, "best      arm {}: {configuration}", best.pull.arm)?;
-                let limit = words.limit(best.pull.limit);
-                writeln!(to, "limit     {limit} of {}", past.brief.resource)?;
-                summary::write_gain(best, &mut to)?;
-            }
-        },
-        Format::Json => {
-            let value = value(&past, scenario.as_ref(), best);
-            serde_json::to_writer_pretty(&mut to, &value).map_err(std::io::Error::from)?;
-            writeln!(to)?;
+        Format::Text => {
+            let answer = Answer {
+                verdict: &verdict,
+                words: &words(&history),
+                scenario: Some(history.scenario()),
+            };
+            answer.write(&mut Visible(to))?;
         }
-        Format::Yaml => {
-            let value = value(&past, scenario.as_ref(), best);
-            let text = serde_yaml::to_string(&value).map_err(Failure::ours)?;
-            to.write_all(text.as_bytes())?;
-        }
+        format => write_value(&value(&history, &verdict), format, &mut to)?,
     }
-    Ok(match best {
+    Ok(match verdict.best {
         Some(_) => Exit::Done,
         None => Exit::NoReward,
     })
 }
 
-/// The same keys with and without an answer, so that programs find null where there is none.
-fn value(past: &Past, scenario: Option<&Scenario>, best: Option<Recommendation>) -> Value {
-    let command = scenario.zip(best);
-    let command = command.and_then(|(scenario, best)| use_line(scenario, best.pull, Paster::Here));
+fn words(history: &History) -> Words<'_> {
+    Words {
+        space: &history.scenario().space,
+        resource: history.resource(),
+    }
+}
+
+pub(super) fn read_limit(text: &str, resource: Resource) -> Result<Limit, Failure> {
+    let value = match resource {
+        Resource::Work => text.parse().map_err(|_| {
+            Failure::usage(format!("--limit `{text}` is not a number")).hint(Some(
+                "this run limits `work`, a plain count: write it like 1e6",
+            ))
+        })?,
+        Resource::Wall | Resource::Cpu => quantity::parse_seconds(text)
+            .map_err(|error| Failure::usage(format!("--limit {error}")).hint(Some(error.hint())))?,
+    };
+    Limit::new(value).map_err(|error| Failure::usage(format!("--limit: {error}")))
+}
+
+/// The arms that no other beats in both reward and consumption.
+fn pareto(history: &History, format: Format) -> Result<Exit, Failure> {
+    let front = history.pareto();
+    let is_empty = front.is_empty();
+    let words = words(history);
+    let mut to = std::io::stdout().lock();
+    if format == Format::Text {
+        let mut to = Visible(to);
+        if is_empty {
+            writeln!(to, "no answer yet: no pull has earned a reward")?;
+        }
+        for (arm, limit, values) in front {
+            let (label, limit) = (words.arm(arm), words.amount(limit));
+            let shown = values.in_words(|value| words.amount(value));
+            let pulls = quantity::counted(values.runs as u64, "pull");
+            writeln!(to, "{label}: {shown}; {pulls} up to {limit}")?;
+        }
+    } else {
+        let one = |(arm, limit, values): (ArmId, f64, Values)| {
+            json!({
+                "arm": arm,
+                "configuration": history.space.configuration(arm),
+                "limit": limit,
+                "values": values,
+            })
+        };
+        let value = json!({
+            "name": history.header.name,
+            "resource": history.resource().name(),
+            "front": front.into_iter().map(one).collect::<Vec<_>>(),
+        });
+        write_value(&value, format, &mut to)?;
+    }
+    Ok(if is_empty { Exit::NoReward } else { Exit::Done })
+}
+
+fn write_value(value: &Value, format: Format, to: &mut dyn Write) -> Result<(), Failure> {
+    if format == Format::Yaml {
+        let text = serde_yaml::to_string(value).map_err(Failure::ours)?;
+        to.write_all(text.as_bytes())?;
+    } else {
+        serde_json::to_writer_pretty(&mut *to, value).map_err(std::io::Error::from)?;
+        writeln!(to)?;
+    }
+    Ok(())
+}
+
+/// Has the same keys with and without an answer. Without one, they are null.
+fn value(history: &History, verdict: &Verdict) -> Value {
+    let best = verdict.best;
+    let command = best.and_then(|best| use_line(history.scenario(), best.pull, Paster::Here));
     json!({
-        "name": past.header.name,
+        "name": history.header.name,
         "arm": best.map(|best| best.pull.arm),
-        "configuration": best.map(|best| past.space.configuration(best.pull.arm)),
+        "configuration": best.map(|best| history.space.configuration(best.pull.arm)),
         "limit": best.map(|best| best.pull.limit),
-        "resource": past.brief.resource,
+        "resource": history.resource().name(),
         "gain": best.map(|best| best.gain),
-        "mean": best.map(|best| best.mean),
         "interval": best.map(|best| best.interval),
         "pulls": best.map(|best| best.pulls),
         "censored": best.map(|best| best.censored),
-        "rounds": past.state.tally().learned,
+        "why_limit": verdict.limit,
+        "values": verdict.values,
+        "default": verdict.comparison,
+        "afforded": verdict.afforded,
+        "unchanged_since": verdict.unchanged_since,
+        "outlook": verdict.outlook,
+        "no_answer": verdict.no_answer.as_ref().map(|(why, fix)| json!({"why": why, "fix": fix})),
+        "rounds": history.rounds.len(),
         "command": command,
     })
 }

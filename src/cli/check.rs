@@ -1,9 +1,10 @@
-//! `captime check`: what the machine can enforce, and everything about a scenario short of running it.
+//! `captime check`: what the machine can enforce, and what a scenario means, without running it.
 
 mod data;
+mod describe;
+mod dry_run;
 mod machine;
-mod picture;
-mod tried;
+mod nodes;
 
 use std::path::PathBuf;
 
@@ -11,23 +12,25 @@ use clap::Args;
 
 use super::scenario_file::read_scenario;
 use super::{Exit, Failure, exit_code};
-use crate::limit;
+use crate::journal::Load;
+use crate::markup::Visible;
+use crate::scenario::Target;
 
 const EXAMPLES: &str = "\
 Examples:
   captime check                    what this machine can enforce
   captime check arms.yaml          arms, limits, prices, three command lines
-  captime check arms.yaml --try 3  also runs three pulls: what was read?";
+  captime check arms.yaml --try 3  also run three pulls and show their results";
 
-/// Check a scenario, and show what it means: arms, limits, prices, command lines.
+/// Check a scenario and show what it means: arms, limits, prices, command lines.
 ///
-/// Without a scenario, says what this machine can enforce and how to get more.
+/// Without a scenario, show which limits this machine can enforce and how to get more.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::CHECK))]
 pub struct Check {
     /// The scenario file.
     scenario: Option<PathBuf>,
-    /// Also run so many pulls, each of another arm, and show what was read from each.
+    /// Also run N pulls, each with a different arm, and show what was read from each.
     #[arg(long = "try", value_name = "N", requires = "scenario", value_parser = clap::value_parser!(u64).range(1..=1000))]
     tries: Option<u64>,
 }
@@ -35,17 +38,25 @@ pub struct Check {
 impl Check {
     pub(super) fn run(&self) -> Result<Exit, Failure> {
         let Some(file) = &self.scenario else {
-            machine::write(&limit::detect(), &mut std::io::stdout().lock())?;
+            let mut to = std::io::stdout().lock();
+            machine::write(&captime_limit::detect(), &mut to)?;
+            machine::write_load(&Load::now(), &mut to)?;
             return Ok(Exit::Done);
         };
         let scenario = read_scenario(file)?;
-        // Pulls that are tried read the data themselves.
+        // With `--try`, the pulls read the data themselves.
         if self.tries.is_none() {
             data::read(&scenario)?;
         }
-        picture::write(&scenario, &mut std::io::stdout().lock())?;
+        describe::write(&scenario, &mut Visible(std::io::stdout().lock()))?;
+        if let (Target::Command(command), None) = (&scenario.target, &scenario.nodes) {
+            machine::write_contain(command.contain, &mut std::io::stdout().lock())?;
+        }
+        if scenario.nodes.is_some() {
+            nodes::run(&scenario)?;
+        }
         match self.tries {
-            Some(count) => tried::run(&scenario, count),
+            Some(count) => dry_run::run(&scenario, count),
             None => Ok(Exit::Done),
         }
     }

@@ -1,4 +1,4 @@
-//! `captime completions`: what the shell needs to complete our command lines.
+//! `captime completions`: shell completions.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
@@ -12,11 +12,11 @@ Examples:
   captime completions zsh > ~/.zfunc/_captime
   captime completions fish > ~/.config/fish/completions/captime.fish";
 
-/// Write completions for a shell to stdout.
+/// Print completions for a shell.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct CompletionsArgs {
-    /// Which shell
+    /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }

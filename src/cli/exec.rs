@@ -1,7 +1,7 @@
 //! `captime exec`: one command under limits, with a report.
 //!
-//! Started as often as `timeout` is, so it must start as fast: a command line in the ordinary form is read by
-//! [`Exec::read_plainly`] before clap builds its tree; anything else goes through clap, which then explains itself.
+//! It is started as often as `timeout`, so it must start as fast. [`Exec::read_plainly`] reads a command line in the
+//! usual form before clap builds its tree. Anything else goes through clap, which then explains what is wrong.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::limit::{
-    Cause, Ended, Input, Launch, Level, LimitError, Limits, Output, Report, Single, run_single,
-};
 use crate::quantity;
+use captime_limit::{
+    Cause, Contain, Finished, Foreground, Input, Launch, Level, LimitError, Limits, Output, Report,
+};
 
 use super::Failure;
 
@@ -26,20 +26,19 @@ Examples:
   captime exec --wall 1m --output-limit 64KiB --report - -- ./flaky --seed 1
 
 The report is one JSON object: cause (none, wall, cpu, memory, cancelled), exit_code, signal, wall_seconds, cpu_seconds, \
-user_seconds, system_seconds, peak_memory_bytes, left_behind, level, cpu_exact, memory_exact, command, and stdout and stderr \
-where captured. Where cpu_exact or memory_exact is false, that number is a lower bound.
+user_seconds, system_seconds, peak_memory_bytes, left_behind, level, contain, cpu_exact, memory_exact, command, and stdout and \
+stderr if captured. If cpu_exact or memory_exact is false, that number is a lower bound.
 
-Exit codes: the command's own; 124 a limit ended it; 128 + signal a signal did (also the one that asked us to stop); 125 \
-captime failed; 126 the command cannot be executed; 127 it was not found. Whoever needs certainty reads the report.";
+Exit codes: the command's own; 124 a limit ended it; 128 + signal a signal ended it (also if the signal went to captime); \
+125 captime itself failed; 126 the command cannot be executed; 127 command not found. To be certain, use `--report`.";
 
 /// Run one command under limits and report what it used.
 ///
-/// Ends the whole process tree, whatever it does, when a limit is reached, when the command ends, and when captime is
-/// interrupted or killed.
+/// Ends the whole process tree when the command ends, when it reaches a limit, and when captime is interrupted or killed.
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Exec {
-    /// Time on the clock, from the start of the command: 2.5s, 100ms, 1h 30m
+    /// Wall-clock time from the start of the command: 2.5s, 100ms, 1h 30m
     #[arg(long, value_name = "TIME", value_parser = time)]
     wall: Option<Duration>,
     /// CPU time of the whole process tree
@@ -48,25 +47,28 @@ pub struct Exec {
     /// Memory of the whole process tree: 200MiB, 2GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
-    /// Time to leave after SIGTERM, before SIGKILL
+    /// Time between SIGTERM and SIGKILL
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "0s")]
     grace: Duration,
     /// How to enforce the limits: auto, cgroup2 or subreaper
     #[arg(long, value_name = "LEVEL", value_parser = level, default_value = "auto")]
     level: Choice,
-    /// The CPUs it may run on, such as 0,2-3
+    /// What to keep the command from: off, pids (other processes), full (also network and temporary files), or auto
+    #[arg(long, value_name = "WHAT", value_parser = contain, default_value = "auto")]
+    contain: Wish,
+    /// CPUs to run on, such as 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     cpus: Option<CpuList>,
-    /// Where to write the report; `-` is the last line of stderr
+    /// Write the report to FILE; `-` prints it as the last line of stderr
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Capture stdout and stderr into the report, at most this many bytes of each
     #[arg(long, value_name = "SIZE", value_parser = size)]
     output_limit: Option<u64>,
-    /// What the command reads; `-` is our own stdin, none is empty
+    /// The command's stdin; `-` passes captime's own stdin on [default: empty]
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Stop when our own stdin ends, for launchers at the other end of a connection
+    /// Stop when captime's own stdin ends, for launchers at the other end of a connection
     #[arg(long)]
     stop_on_stdin_eof: bool,
     /// The command and its arguments
@@ -77,6 +79,10 @@ pub struct Exec {
 /// A level, or the best there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Choice(Option<Level>);
+
+/// A containment, or what is possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Wish(Option<Contain>);
 
 /// CPUs by number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,6 +108,15 @@ fn level(text: &str) -> Result<Choice, String> {
         .map_err(|()| "write auto, cgroup2 or subreaper".to_owned())
 }
 
+fn contain(text: &str) -> Result<Wish, String> {
+    if text == "auto" {
+        return Ok(Wish(None));
+    }
+    text.parse()
+        .map(|contain| Wish(Some(contain)))
+        .map_err(|()| "write auto, off, pids or full".to_owned())
+}
+
 fn cpu_list(text: &str) -> Result<CpuList, String> {
     let mut cpus = Vec::new();
     for part in text.split(',') {
@@ -116,7 +131,7 @@ fn cpu_list(text: &str) -> Result<CpuList, String> {
 }
 
 impl Exec {
-    /// Reads `--flag VALUE`, `--flag=VALUE` and the command; `None` for anything else, which clap then judges.
+    /// Reads `--flag VALUE`, `--flag=VALUE` and the command. `None` for anything else, which is left to clap.
     fn read_plainly(arguments: &[OsString]) -> Option<Self> {
         let mut exec = Self {
             wall: None,
@@ -124,6 +139,7 @@ impl Exec {
             memory: None,
             grace: Duration::ZERO,
             level: Choice(None),
+            contain: Wish(None),
             cpus: None,
             report: None,
             output_limit: None,
@@ -163,7 +179,7 @@ impl Exec {
                 at += 1;
                 arguments.get(at - 1)?
             };
-            // An empty value, or one that looks like a flag, is clap's to judge.
+            // An empty value, or one that looks like a flag, is left to clap.
             if value.is_empty() || value.as_encoded_bytes().starts_with(b"--") {
                 return None;
             }
@@ -184,6 +200,7 @@ impl Exec {
             "--memory" => self.memory = Some(size(text()?).ok()?),
             "--grace" => self.grace = time(text()?).ok()?,
             "--level" => self.level = level(text()?).ok()?,
+            "--contain" => self.contain = contain(text()?).ok()?,
             "--cpus" => self.cpus = Some(cpu_list(text()?).ok()?),
             "--output-limit" => self.output_limit = Some(size(text()?).ok()?),
             _ => return None,
@@ -191,8 +208,8 @@ impl Exec {
         Some(())
     }
 
-    fn single(&self) -> Single {
-        Single {
+    fn foreground(&self) -> Foreground {
+        Foreground {
             launch: Launch {
                 command: self.command.clone(),
                 input: match &self.input {
@@ -214,34 +231,35 @@ impl Exec {
                 cpus: self.cpus.as_ref().map(|list| list.0.clone()),
             },
             level: self.level.0,
+            contain: self.contain.0,
             stop_on_stdin_eof: self.stop_on_stdin_eof,
         }
     }
 }
 
-/// Runs `captime exec` if the arguments after it are in the ordinary form. Gives the exit status.
+/// Runs `captime exec` if its arguments are in the usual form. Returns the exit status.
 pub(super) fn quickly(arguments: &[OsString]) -> Option<u8> {
     Exec::read_plainly(arguments).map(|exec| run(&exec))
 }
 
-/// Runs one command and gives the exit status.
+/// Runs one command and returns the exit status.
 pub(super) fn run(exec: &Exec) -> u8 {
-    let single = exec.single();
-    let ended = check(exec, &single)
+    let run = exec.foreground();
+    let ended = check(exec, &run)
         .and_then(|()| Destination::open(exec.report.as_deref()))
-        .map(|to| run_single(&single, |ended| finish(ended, &single, to)));
+        .map(|to| finish(run.run(), &run, to));
     ended.unwrap_or_else(|failure| {
         failure.print(&mut std::io::stderr().lock());
         125
     })
 }
 
-/// Refuses what cannot be meant before anything is started.
-fn check(exec: &Exec, single: &Single) -> Result<(), Failure> {
-    single.limits.check().map_err(failure)?;
-    if exec.stop_on_stdin_eof && single.launch.input == Input::Inherit {
+/// Refuses what makes no sense before anything is started.
+fn check(exec: &Exec, run: &Foreground) -> Result<(), Failure> {
+    run.limits.check().map_err(failure)?;
+    if exec.stop_on_stdin_eof && run.launch.input == Input::Inherit {
         return Err(Failure::usage(
-            "`--stop-on-stdin-eof` and `--input -` both want our stdin",
+            "`--stop-on-stdin-eof` and `--input -` both need stdin",
         ));
     }
     Ok(())
@@ -251,7 +269,7 @@ fn failure(error: LimitError) -> Failure {
     Failure::ours(&error).hint(error.hint())
 }
 
-/// Where the report goes; opened before the run, so that a bad path costs no run.
+/// Where the report goes. Opened before the run, so that a bad path is noticed in time.
 enum Destination {
     Nowhere,
     Stderr,
@@ -295,20 +313,25 @@ impl Destination {
     }
 }
 
-/// What the report says when there was no run.
+/// The report if there was no run.
 #[derive(serde::Serialize)]
 struct NoRun<'a> {
     error: String,
     command: Vec<std::borrow::Cow<'a, str>>,
 }
 
-/// Writes the report and gives the exit status.
-fn finish(ended: Ended, single: &Single, to: Destination) -> u8 {
-    let (written, status) = match &ended.result {
-        Ok(report) => (to.write(report), status(report, ended.asked_by)),
+/// Writes the report and returns the exit status.
+fn finish(finished: Finished, run: &Foreground, to: Destination) -> u8 {
+    let (written, status) = match &finished.result {
+        Ok(report) => {
+            if let Some(line) = limit_hit(report, &run.limits) {
+                let _ = writeln!(std::io::stderr(), "captime: {line}");
+            }
+            (to.write(report), status(report, finished.asked_by))
+        }
         Err(error) => {
             failure(error.clone()).print(&mut std::io::stderr().lock());
-            let command = &single.launch.command;
+            let command = &run.launch.command;
             let no_run = NoRun {
                 error: error.to_string(),
                 command: command.iter().map(|part| part.to_string_lossy()).collect(),
@@ -323,6 +346,36 @@ fn finish(ended: Ended, single: &Single, to: Destination) -> u8 {
             125
         }
     }
+}
+
+/// One line for people about a limit that ended the run.
+fn limit_hit(report: &Report, limits: &Limits) -> Option<String> {
+    let seconds = |limit: Option<Duration>| limit.unwrap_or_default().as_secs_f64();
+    let used = match report.cause {
+        Cause::Wall => format!(
+            "wall limit of {} s reached after {:.3} s",
+            seconds(limits.wall),
+            report.wall_seconds
+        ),
+        Cause::Cpu => format!(
+            "CPU limit of {} s reached: {:.3} s used",
+            seconds(limits.cpu),
+            report.cpu_seconds
+        ),
+        Cause::Memory => format!(
+            "memory limit of {} reached",
+            bytesize::ByteSize(limits.memory.unwrap_or_default())
+                .display()
+                .iec()
+        ),
+        Cause::None | Cause::Cancelled => return None,
+    };
+    Some(match (report.left_behind, report.exit_code) {
+        (_, Some(code)) => format!("{used}; the command had ended with exit code {code}"),
+        (0, None) => format!("{used}; ended the command"),
+        (1, None) => format!("{used}; ended the command and 1 more process"),
+        (others, None) => format!("{used}; ended the command and {others} more processes"),
+    })
 }
 
 fn status(report: &Report, asked_by: Option<i32>) -> u8 {
@@ -361,7 +414,7 @@ mod tests {
                 prop::sample::select(vec![
                     "--wall", "--wall=2.5s", "--cpu", "--memory", "--memory=1GiB", "--grace", "--level", "--cpus",
                     "--level=subreaper", "--report", "--report=-", "--input", "--output-limit=5", "--stop-on-stdin-eof",
-                    "--stop-on-stdin-eof=1", "--", "-", "-x", "--help", "--nonsense", "1s", "200MiB", "auto", "cgroup2",
+                    "--stop-on-stdin-eof=1", "--contain", "--contain=pids", "off", "--", "-", "-x", "--help", "--nonsense", "1s", "200MiB", "auto", "cgroup2",
                     "0,2-3", "file", "sh", "", "-1s", "--wall=", "--input=-",
                 ]),
                 0..7,

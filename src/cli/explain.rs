@@ -12,26 +12,28 @@ use self::text::as_text;
 use super::run_folder::{self, failure};
 use super::{Exit, Failure, exit_code};
 use crate::journal::{By, PullRecord, Reader, Replay, Step};
-use crate::orchestrator::{Next, RunError, State, settled};
+use crate::orchestrator::{Next, ResolvedScenario, RunError, State};
 use crate::policy::Explanation;
 use crate::progress::Words;
+use crate::resource::Resource;
+use crate::space::Space;
 
 const EXAMPLES: &str = "\
 Examples:
   captime explain ames-forest         the last round
   captime explain ames-forest 120     round 120";
 
-/// Why a pull was chosen: its index, the runner-up, counts and widths.
+/// Show why a pull was chosen: its index, the runner-up, counts and widths.
 ///
-/// Replays the journal up to that round, so what is shown is what the policy knew when it chose.
+/// Replays the journal up to that round, so you see what the policy knew when it chose.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct ExplainArgs {
     /// A run's folder, or its name in runs/
     run: PathBuf,
-    /// The round; the last one if not given
+    /// The round [default: the last one]
     round: Option<u64>,
-    /// How to write it
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
@@ -50,13 +52,7 @@ pub fn run(args: ExplainArgs) -> Result<Exit, Failure> {
         None => last_round(&folder).map_err(|error| failure(&error))?,
     };
     let found = choice(&folder, round).map_err(|error| failure(&error))?;
-    let Some(Choice {
-        pull,
-        explanation,
-        words,
-        is_same,
-    }) = found
-    else {
+    let Some(choice) = found else {
         return Err(
             Failure::usage(format!("{} has no round {round}", folder.display())).hint(Some(
                 "rounds are numbered from 1; `captime export` lists them",
@@ -65,10 +61,12 @@ pub fn run(args: ExplainArgs) -> Result<Exit, Failure> {
     };
     let mut to = std::io::stdout().lock();
     match args.format {
-        Format::Json => writeln!(to, "{}", as_json(&pull, &explanation, &words))?,
-        Format::Text => to.write_all(as_text(&pull, &explanation, &words).as_bytes())?,
+        Format::Json => writeln!(to, "{}", as_json(&choice))?,
+        Format::Text => {
+            to.write_all(as_text(&choice.pull, &choice.explanation, &choice.words()).as_bytes())?;
+        }
     }
-    if !is_same {
+    if !choice.is_same {
         writeln!(
             std::io::stderr().lock(),
             "captime: warning: this captime would have chosen otherwise; the run was made by another version"
@@ -77,17 +75,27 @@ pub fn run(args: ExplainArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Why this round was played, in words; none if there is no such round.
+/// Why this round was played, in words. `None` if there is no such round.
 pub(super) fn text(folder: &Path, round: u64) -> Result<Option<String>, RunError> {
     let found = choice(folder, round)?;
-    Ok(found.map(|choice| as_text(&choice.pull, &choice.explanation, &choice.words)))
+    Ok(found.map(|choice| as_text(&choice.pull, &choice.explanation, &choice.words())))
 }
 
 struct Choice {
     pull: PullRecord,
     explanation: Explanation,
-    words: Words,
+    space: Space,
+    resource: Resource,
     is_same: bool,
+}
+
+impl Choice {
+    fn words(&self) -> Words<'_> {
+        Words {
+            space: &self.space,
+            resource: self.resource,
+        }
+    }
 }
 
 fn last_round(folder: &Path) -> Result<u64, RunError> {
@@ -101,15 +109,12 @@ fn last_round(folder: &Path) -> Result<u64, RunError> {
     Ok(last)
 }
 
-/// Replays up to the decision of this round, and has it made again.
+/// Replays up to the decision of this round, and makes it again.
 fn choice(folder: &Path, round: u64) -> Result<Option<Choice>, RunError> {
     let reader = Reader::open(folder)?;
-    let (brief, plan, space) = settled(reader.header(), folder)?;
-    let words = Words {
-        space,
-        resource: brief.resource(),
-    };
-    let mut state = State::new(plan);
+    let resolved = ResolvedScenario::read(reader.header(), folder)?;
+    let resource = resolved.resource();
+    let mut state = State::new(resolved.plan());
     let mut replay = Replay::new(reader);
     while let Some(step) = replay.next()? {
         if let Step::Launched(pull) = &step
@@ -117,7 +122,7 @@ fn choice(folder: &Path, round: u64) -> Result<Option<Choice>, RunError> {
         {
             let again = state.choose();
             // What is recorded was never a policy's choice.
-            let is_same = pull.by == Some(By::Record)
+            let is_same = matches!(pull.by, Some(By::Record | By::Test))
                 || matches!(again, Next::Pull(again) if again.pull() == pull.pull());
             let explanation = state
                 .explain()
@@ -126,7 +131,8 @@ fn choice(folder: &Path, round: u64) -> Result<Option<Choice>, RunError> {
             return Ok(Some(Choice {
                 pull: *pull,
                 explanation,
-                words,
+                space: state.space().clone(),
+                resource,
                 is_same,
             }));
         }
@@ -139,11 +145,15 @@ fn choice(folder: &Path, round: u64) -> Result<Option<Choice>, RunError> {
     Ok(None)
 }
 
-fn as_json(pull: &PullRecord, explanation: &Explanation, words: &Words) -> Value {
+fn as_json(choice: &Choice) -> Value {
+    let Choice {
+        pull, explanation, ..
+    } = choice;
     json!({
         "round": pull.round,
         "arm": pull.arm,
-        "configuration": words.space.configuration(pull.arm),
+        "configuration": choice.space.configuration(pull.arm),
+        "origin": choice.words().origin(pull.arm),
         "limit": pull.limit,
         "by": pull.by,
         "outcomes_seen": pull.seen,

@@ -9,25 +9,26 @@ use serde::Serialize;
 use super::run_folder::{self, failure};
 use super::{Exit, Failure, exit_code};
 use crate::journal::{Learned, Step};
-use crate::orchestrator::Past;
+use crate::orchestrator::RunReader;
 use crate::round::{Price, Seen};
-use crate::space::Configuration;
+use crate::space::{Configuration, Parameter, Space};
 
 const EXAMPLES: &str = "\
 Examples:
   captime export ames-forest > rounds.csv
   captime export runs/minisat --format aslib > algorithm_runs.arff";
 
-/// All rounds as a table on stdout: CSV, JSON lines, or ASlib's algorithm_runs.arff.
+/// Print all rounds as a table: CSV, JSON lines, or ASlib's algorithm_runs.arff.
 ///
 /// One row per round with an outcome: round, arm, configuration, limit, instance, seed, outcome, reward, consumption, gain,
-/// wall_seconds, cpu_seconds, exit_code, signal. Reads the journal only, also of a run that is still going.
+/// wall_seconds, cpu_seconds, exit_code, signal, arm_name, score, peak_memory_bytes, failure, node. Also works during a run and after
+/// a crash. Text is written as it is: names and messages of programs may contain control characters.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct ExportArgs {
-    /// A run's folder, or its name in runs/
-    run: PathBuf,
-    /// How to write it
+    /// A run's folder, or its name in runs/ [default: the newest run]
+    run: Option<PathBuf>,
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Csv)]
     format: Format,
 }
@@ -56,10 +57,15 @@ struct Row {
     cpu_seconds: Option<f64>,
     exit_code: Option<i32>,
     signal: Option<i32>,
+    arm_name: Option<String>,
+    score: Option<f64>,
+    peak_memory_bytes: Option<u64>,
+    failure: Option<String>,
+    node: Option<String>,
 }
 
 /// The columns of a table, in this order.
-const COLUMNS: [&str; 14] = [
+const COLUMNS: [&str; 19] = [
     "round",
     "arm",
     "configuration",
@@ -74,14 +80,19 @@ const COLUMNS: [&str; 14] = [
     "cpu_seconds",
     "exit_code",
     "signal",
+    "arm_name",
+    "score",
+    "peak_memory_bytes",
+    "failure",
+    "node",
 ];
 
 /// Runs the command.
 pub fn run(args: ExportArgs) -> Result<Exit, Failure> {
-    let folder = run_folder::find(&args.run)?;
-    // Gains need the prices, which calibration may settle late: so the rounds are read first.
+    let folder = run_folder::find_or_latest(args.run.as_deref())?;
+    // Gains need the prices, which calibration may fix late, so all rounds are read first.
     let mut rounds: Vec<Box<Learned>> = vec![];
-    let past = Past::read(&folder, |step| {
+    let past = RunReader::read(&folder, |step| {
         if let Step::Learned(learned) = step {
             rounds.push(learned.clone());
         }
@@ -93,7 +104,7 @@ pub fn run(args: ExportArgs) -> Result<Exit, Failure> {
         .map(|learned| row(&past, learned, past.state.price()));
     let mut to = BufWriter::new(std::io::stdout().lock());
     match args.format {
-        Format::Csv => csv(rows, &mut to)?,
+        Format::Csv => csv(rows, past.state.space(), &mut to)?,
         Format::Jsonl => {
             for row in rows {
                 serde_json::to_writer(&mut to, &row).map_err(std::io::Error::from)?;
@@ -106,7 +117,7 @@ pub fn run(args: ExportArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn row(past: &Past, learned: &Learned, price: Option<&Price>) -> Row {
+fn row(past: &RunReader, learned: &Learned, price: Option<&Price>) -> Row {
     let Learned {
         pull,
         observation,
@@ -115,10 +126,10 @@ fn row(past: &Past, learned: &Learned, price: Option<&Price>) -> Row {
     Row {
         round: pull.round.0,
         arm: pull.arm.number(),
-        configuration: past.space.configuration(pull.arm),
+        configuration: past.state.space().configuration(pull.arm),
         limit: pull.limit.get(),
         instance: pull.instance.map(|number| {
-            let named = past.brief.instances.get(number as usize - 1);
+            let named = past.resolved.instances.get(number as usize - 1);
             named.cloned().unwrap_or_else(|| number.to_string())
         }),
         seed: pull.seed,
@@ -134,37 +145,65 @@ fn row(past: &Past, learned: &Learned, price: Option<&Price>) -> Row {
         cpu_seconds: outcome.cpu,
         exit_code: outcome.exit,
         signal: outcome.signal,
+        node: outcome.node.as_deref().map(ToOwned::to_owned),
+        arm_name: past.state.space().name(pull.arm).map(str::to_owned),
+        score: outcome.score,
+        peak_memory_bytes: outcome.memory,
+        failure: outcome.failed.as_deref().map(str::to_owned),
     }
 }
 
-fn csv(rows: impl Iterator<Item = Row>, to: &mut dyn Write) -> Result<(), Failure> {
+/// One row per round, with a column for every parameter after those that all runs have.
+fn csv(rows: impl Iterator<Item = Row>, space: &Space, to: &mut dyn Write) -> Result<(), Failure> {
     let mut table = csv::Writer::from_writer(to);
     let failed = |error: csv::Error| match error.into_kind() {
         csv::ErrorKind::Io(error) => Failure::from(error),
         other => Failure::ours(format!("{other:?}")),
     };
-    table.write_record(COLUMNS).map_err(failed)?;
+    let parameters = || space.parameters().iter().map(Parameter::name);
+    let own = parameters().map(|name| {
+        let prefix = if COLUMNS.contains(&name) {
+            "parameter_"
+        } else {
+            ""
+        };
+        format!("{prefix}{name}")
+    });
+    let columns = COLUMNS.iter().map(|name| (*name).to_owned());
+    table.write_record(columns.chain(own)).map_err(failed)?;
     for row in rows {
         let configuration = serde_json::to_string(&row.configuration).map_err(Failure::ours)?;
         let cell = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        let values = parameters().map(|name| {
+            let value = row.configuration.get(name);
+            value.map_or(String::new(), ToString::to_string)
+        });
+        let values: Vec<String> = values.collect();
+        let cells = [
+            row.round.to_string(),
+            row.arm.to_string(),
+            configuration,
+            row.limit.to_string(),
+            row.instance.unwrap_or_default(),
+            row.seed.map_or(String::new(), |seed| seed.to_string()),
+            row.outcome.to_owned(),
+            cell(row.reward),
+            cell(row.consumption),
+            cell(row.gain),
+            cell(row.wall_seconds),
+            cell(row.cpu_seconds),
+            row.exit_code.map_or(String::new(), |code| code.to_string()),
+            row.signal
+                .map_or(String::new(), |signal| signal.to_string()),
+            row.arm_name.unwrap_or_default(),
+            cell(row.score),
+            row.peak_memory_bytes
+                .map_or(String::new(), |bytes| bytes.to_string()),
+            row.failure.unwrap_or_default(),
+            row.node.unwrap_or_default(),
+        ];
         table
-            .write_record([
-                row.round.to_string(),
-                row.arm.to_string(),
-                configuration,
-                row.limit.to_string(),
-                row.instance.unwrap_or_default(),
-                row.seed.map_or(String::new(), |seed| seed.to_string()),
-                row.outcome.to_owned(),
-                cell(row.reward),
-                cell(row.consumption),
-                cell(row.gain),
-                cell(row.wall_seconds),
-                cell(row.cpu_seconds),
-                row.exit_code.map_or(String::new(), |code| code.to_string()),
-                row.signal
-                    .map_or(String::new(), |signal| signal.to_string()),
-            ])
+            .write_record(cells.into_iter().chain(values))
             .map_err(failed)?;
     }
     table.flush()?;
@@ -173,7 +212,7 @@ fn csv(rows: impl Iterator<Item = Row>, to: &mut dyn Write) -> Result<(), Failur
 
 /// ASlib's table of runs: instance, repetition, algorithm, runtime, status.
 fn aslib(
-    past: &Past,
+    past: &RunReader,
     rounds: &[Box<Learned>],
     rows: impl Iterator<Item = Row>,
     to: &mut dyn Write,
@@ -187,7 +226,7 @@ fn aslib(
     writeln!(
         to,
         "% runtime is the consumption of {}; algorithms are arms",
-        past.brief.resource
+        past.resolved.resource().name()
     )?;
     writeln!(
         to,
@@ -220,11 +259,12 @@ fn aslib(
         let runtime = row
             .consumption
             .map_or("?".to_owned(), |used| used.to_string());
+        let algorithm = row.arm_name.unwrap_or_else(|| format!("arm{}", row.arm));
         writeln!(
             to,
-            "{},{repetition},arm{},{runtime},{status}",
+            "{},{repetition},{},{runtime},{status}",
             quoted(&instance),
-            row.arm
+            quoted(&algorithm)
         )?;
     }
     Ok(())
@@ -237,6 +277,11 @@ fn quoted(text: &str) -> String {
     if is_plain {
         text.to_owned()
     } else {
+        // ARFF has no way to write a line break in a name.
+        let text: String = text
+            .chars()
+            .map(|letter| if letter.is_control() { ' ' } else { letter })
+            .collect();
         format!("'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))
     }
 }

@@ -1,25 +1,28 @@
-//! What went wrong, as the user reads it: the message, then what to do about it.
+//! An error as the user sees it: the message, then what to do about it.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
 use super::Exit;
+use crate::cluster::StartError;
+use crate::markup::visible_lines;
 use crate::scenario::ScenarioError;
+use crate::target::PrepareError;
 
 /// An error on its way to stderr, with its hint and exit code.
 #[derive(Debug)]
 pub struct Failure {
     exit: Exit,
-    /// Empty when there is nothing to say, as after a closed pipe.
+    /// Empty if there is nothing to say, such as after a closed pipe.
     message: String,
     hint: Option<String>,
-    /// Whether the message stands for itself, without our name in front.
+    /// Whether the message is already formatted, with colours, and needs no `captime:` in front.
     is_picture: bool,
 }
 
 impl Failure {
-    /// A failure that is the command line's or the scenario's fault (exit 2).
+    /// The command line or the scenario is wrong (exit 2).
     pub fn usage(message: impl ToString) -> Self {
         Self {
             exit: Exit::Usage,
@@ -29,7 +32,7 @@ impl Failure {
         }
     }
 
-    /// A failure that is ours or the machine's (exit 1).
+    /// captime itself or the machine failed (exit 1).
     pub fn ours(message: impl ToString) -> Self {
         Self {
             exit: Exit::Failed,
@@ -42,10 +45,10 @@ impl Failure {
     /// A file below `--out` that cannot be written (exit 1).
     pub fn cannot_write(path: &Path, error: impl Display) -> Self {
         Self::ours(format!("cannot write `{}`: {error}", path.display()))
-            .hint(Some("give `--out` a folder that you may write to"))
+            .hint(Some("use `--out` with a folder that you may write to"))
     }
 
-    /// Somebody stopped us (exit 130).
+    /// Interrupted (exit 130).
     pub fn interrupted() -> Self {
         Self {
             exit: Exit::Interrupted,
@@ -72,16 +75,19 @@ impl Failure {
         if self.message.is_empty() {
             return;
         }
-        // Nowhere left to complain to when stderr itself is gone.
-        let name = if self.is_picture { "" } else { "captime: " };
-        let _ = writeln!(to, "{name}{}", self.message);
+        // If stderr itself is gone, the error cannot be reported.
+        if self.is_picture {
+            let _ = writeln!(to, "{}", self.message);
+        } else {
+            let _ = writeln!(to, "captime: {}", visible_lines(&self.message));
+        }
         if let Some(hint) = &self.hint {
-            let _ = writeln!(to, "  hint: {hint}");
+            let _ = writeln!(to, "  hint: {}", visible_lines(hint));
         }
     }
 }
 
-/// Errors of writing results: a reader that went away (`| head`) ends us quietly, as it ends any Unix tool.
+/// Errors when writing results. If the reader went away (`| head`), captime ends quietly, like any Unix tool.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         if error.kind() == ErrorKind::BrokenPipe {
@@ -96,7 +102,7 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// A reader that went away, or a terminal that was closed, does not change how the work ended.
+/// If the reader went away, or the terminal was closed, that does not change the exit code.
 pub(super) fn unless_nobody_reads(error: std::io::Error) -> std::io::Result<()> {
     let is_closed_terminal = error.raw_os_error() == Some(libc::EIO);
     if is_closed_terminal || error.kind() == ErrorKind::BrokenPipe {
@@ -106,7 +112,29 @@ pub(super) fn unless_nobody_reads(error: std::io::Error) -> std::io::Result<()> 
     }
 }
 
-/// A scenario with mistakes: each is shown with its line, in colours where they are welcome.
+/// A target that cannot run.
+impl From<PrepareError> for Failure {
+    fn from(error: PrepareError) -> Self {
+        let failure = if error.is_usage() {
+            Self::usage(&error)
+        } else {
+            Self::ours(&error)
+        };
+        failure.hint(error.hint())
+    }
+}
+
+/// No slots, on this machine or on others.
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Prepare(error) => error.into(),
+            StartError::Cluster(error) => Self::ours(&error).hint(error.hint()),
+        }
+    }
+}
+
+/// A scenario with mistakes. Each is shown with its line, in colours if they are wanted.
 impl From<ScenarioError> for Failure {
     fn from(error: ScenarioError) -> Self {
         Self {
@@ -118,7 +146,7 @@ impl From<ScenarioError> for Failure {
     }
 }
 
-/// Whether colours are welcome there: on a terminal, unless `NO_COLOR` is set.
+/// Whether to use colours: on a terminal, unless `NO_COLOR` is set.
 pub(super) fn has_colours(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

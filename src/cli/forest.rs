@@ -1,6 +1,5 @@
 //! `captime forest`: one split, one fit, one evaluation.
 
-mod ignored;
 mod isolated;
 mod options;
 mod text;
@@ -11,67 +10,69 @@ use std::time::Instant;
 
 use self::isolated::Isolated;
 use super::{Exit, Failure};
-use crate::learner::engine::{EngineError, EngineKind, Fit};
-use crate::learner::{
-    Allowance, Dataset, DatasetError, ForestReport, Importance, LevelOrder, Normalise, Params,
-    ReadOptions, Resource, Simd, Split, Stop, Task,
-};
 use crate::listed;
+use crate::regular_file;
+use crate::scenario::Isolation;
+use captime_forest::engine::{EngineError, EngineKind, Fit};
+use captime_forest::{
+    Allowance, Dataset, DatasetError, FitOutcome, ForestReport, Importance, LevelOrder, Metric,
+    Model, Normalise, Params, ReadOptions, Resource, Scoring, Simd, Split, Stop, Task, fit_until,
+};
 use clap::{Args, ValueEnum};
 
 /// Fit a random forest on part of a CSV file and test it on the rest.
 ///
-/// One random split, one fit, one evaluation: the learner that `captime run` tunes, as a command of its own. Text columns are
-/// factors; `NA` and empty cells are missing. The same seed gives the same split and the same forest, on any machine and for
-/// any number of threads; with the engine `linfa` the same split, but ties in its trees fall differently in every run.
+/// One random split, one fit, one evaluation: the learner that `captime run` tunes, as a separate command. Text columns are
+/// factors. `NA` and empty cells are missing values. The same seed gives the same split and the same forest, on any machine and
+/// with any number of threads. The engine `linfa` gives the same split, but breaks ties in its trees differently in every run.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct ForestArgs {
-    /// The CSV file; its first line names the columns
+    /// The CSV file, with column names in its first line
     data: PathBuf,
     /// The column to predict
     #[arg(long, value_name = "COLUMN")]
     predict: String,
-    /// Columns to leave out, such as ids: Id,Name; quoted, as in CSV, where a name holds a comma
+    /// Columns to leave out, such as ids: Id,Name (quote a name that contains a comma, as in CSV)
     #[arg(long, value_name = "COLUMNS")]
     drop: Vec<String>,
-    /// The order of the levels of a text column, as COLUMN=LOW,MIDDLE,HIGH; may be given several times
+    /// Order of the levels of a text column, as COLUMN=LOW,MIDDLE,HIGH; repeatable
     #[arg(long, value_name = "ORDER")]
     levels: Vec<String>,
-    /// The order of the levels of all other text columns
+    /// Order of the levels of all other text columns
     #[arg(long, value_enum, default_value_t)]
     level_order: LevelOrder,
-    /// What the target is; seen from the column if not given
+    /// What to predict: a number or a class [default: inferred from the column]
     #[arg(long, value_enum)]
     task: Option<Task>,
-    /// How many trees
+    /// Number of trees
     #[arg(long, value_name = "N", default_value_t = 500)]
     trees: usize,
-    /// Predictors drawn at each node [default: root of their number]
+    /// Predictors drawn at each node [default: square root of their number]
     #[arg(long, value_name = "M")]
     mtry: Option<usize>,
-    /// Nodes of at most this many draws are not split [default: 5, classes 1]
+    /// Do not split nodes of at most this many draws [default: 5, or 1 for classes]
     #[arg(long, value_name = "K")]
     min_node_size: Option<usize>,
     /// Draws per tree, as a fraction of the training rows
     #[arg(long, value_name = "F", default_value_t = 1.0)]
     sample_fraction: f64,
-    /// Who fits
+    /// Forest implementation
     #[arg(long, value_enum, default_value_t)]
     engine: EngineKind,
-    /// Where a fit runs
+    /// Where to run a fit
     #[arg(long, value_enum, default_value_t = Isolation::Thread)]
     isolation: Isolation,
     /// Fit only this of the splits, for one that keeps the time
     #[arg(long, hide = true)]
     only_split: Option<u32>,
-    /// Fraction of the rows to learn from
+    /// Fraction of the rows to train on
     #[arg(long, value_name = "F", default_value_t = 0.7)]
     train: f64,
-    /// Rows to test on, one number a line, counted from 1 below the header; instead of a random split
+    /// File of test rows instead of a random split: one number per line, 1 is the first row below the header
     #[arg(long, value_name = "FILE", conflicts_with_all = ["train", "splits"])]
     test_rows: Option<PathBuf>,
-    /// How many random splits, each with its own seed; means are given
+    /// Number of random splits, each with its own seed; prints means
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     splits: u32,
     /// Seed of the split and of the forest
@@ -80,25 +81,31 @@ pub struct ForestArgs {
     /// Threads that grow trees
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
-    /// End each fit after this much: a duration such as 250ms, or a number with --resource work
+    /// Stop each fit at this limit: a duration such as 250ms, or a number with --resource work
     #[arg(long, value_name = "LIMIT")]
     limit: Option<String>,
-    /// What the limit is on [default: wall]
+    /// What to limit [default: wall]
     #[arg(long, value_enum)]
     resource: Option<Resource>,
-    /// What the error is set against for the reward
+    /// How to normalise the error for the reward
     #[arg(long, value_enum, default_value_t)]
     normalise: Normalise,
-    /// Also tell the error on rows out of the bag, worked out after the fit and outside of its limit
+    /// What the reward of a classification is
+    #[arg(long, value_enum, default_value_t)]
+    reward: Metric,
+    /// Also fit a forest on all rows and save it for `captime predict`
+    #[arg(long, value_name = "FILE", conflicts_with = "limit")]
+    save: Option<PathBuf>,
+    /// Also report the out-of-bag error, computed after the fit and not counted against its limit
     #[arg(long)]
     oob: bool,
-    /// Also tell how much each predictor matters
+    /// Also report the importance of each predictor
     #[arg(long, value_enum, num_args = 0..=1, default_value_t = Importance::None, default_missing_value = "impurity", hide_default_value = true)]
     importance: Importance,
-    /// Which instructions may be used; the forest is the same
+    /// Which CPU instructions to use; the forest is the same
     #[arg(long, value_enum, default_value_t)]
     simd: Simd,
-    /// How to write the result
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
@@ -109,11 +116,12 @@ Examples:
   captime forest houses.csv --predict Price --trees 300 --mtry 24 --splits 10
   captime forest houses.csv --predict Price --limit 250ms --resource cpu
   captime forest iris.csv --predict Species --engine linfa --limit 2s
+  captime forest iris.csv --predict Species --splits 10 --save iris.bin
 
-A fit that hits its limit is told as `stopped`, without error or reward, and is no failure; of several splits, one is enough. In a process of its own the limit is on \
-the whole process, reading the file included.
+A fit that hits its limit is reported as `stopped`, without error or reward. That is not a failure. With several splits, one \
+stopped fit is enough. The model of `--save` is fitted on all rows, so the errors printed are those of forests with fewer rows. With `--isolation process` the limit covers the whole process, including reading the file.
 
-Exit codes: 0 done or stopped; 1 failure of ours; 2 bad usage or data.";
+Exit codes: 0 done or stopped; 1 captime itself failed; 2 bad usage or data.";
 
 /// How to write the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -122,24 +130,25 @@ enum Format {
     Json,
 }
 
-/// Where a fit runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Isolation {
-    /// In this process, unless a limit must hold for an engine that cannot be stopped
-    #[value(alias = "none")]
-    Thread,
-    /// In a process of its own, ended at the limit
-    Process,
-}
-
 /// Runs the command.
 pub fn run(args: ForestArgs) -> Result<Exit, Failure> {
-    // Started together, the clock first, so that one thread never seems to use more CPU time than there was.
+    // Both clocks start together, the wall clock first, so that one thread never seems to use more CPU time than wall
+    // time.
     let started = Instant::now();
     let cpu_before = process_cpu_seconds();
     let allowance = options::allowance(args.limit.as_deref(), args.resource)?;
-    ignored::refuse(args.engine, &params(&args, args.seed))?;
+    options::refuse_ignored(args.engine, &params(&args, args.seed))?;
+    if args.save.is_some() && args.engine != EngineKind::Builtin {
+        let name = args.engine.name();
+        return Err(
+            Failure::usage(format!("a forest of engine `{name}` cannot be saved"))
+                .hint(Some("leave `--save` out, or use `--engine builtin`")),
+        );
+    }
     let data = read(&args)?;
+    args.engine
+        .scores_by(args.reward, data.task())
+        .map_err(options::ignored)?;
     let engine = args.engine.engine();
     let is_timed = allowance.is_some_and(|allowance| allowance.resource != Resource::Work);
     if allowance.is_some() && !is_timed && !engine.is_stoppable() {
@@ -158,7 +167,7 @@ pub fn run(args: ForestArgs) -> Result<Exit, Failure> {
             Some(number) => number..number + 1,
             None => 0..args.splits,
         };
-        // The one who started us keeps the time.
+        // The parent process enforces the limit.
         let allowance = allowance.filter(|_| !(is_child && is_timed));
         let reports = numbers
             .map(|number| one_split(&args, &data, number, allowance))
@@ -176,16 +185,45 @@ pub fn run(args: ForestArgs) -> Result<Exit, Failure> {
     } else {
         text::print(&report, &mut to)?;
     }
+    if let (Some(path), false) = (&args.save, is_child) {
+        save(&args, &data, path)?;
+    }
     Ok(Exit::Done)
 }
 
-/// Fits every split in a process of its own.
+/// Fits a forest on all rows and writes it to a file, completely or not at all.
+fn save(args: &ForestArgs, data: &Dataset, path: &Path) -> Result<(), Failure> {
+    let rows: Vec<u32> = (0..data.rows() as u32).collect();
+    let params = params(args, args.seed);
+    let fit = fit_until(data, &rows, &params, &Stop::new(), None)
+        .map_err(|error| Failure::usage(&error).hint(error.hint()))?;
+    let FitOutcome::Done { forest, .. } = fit else {
+        return Err(Failure::ours("the fit on all rows was stopped"));
+    };
+    let write = || {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+        file.write_all(&Model::new(data, forest).to_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)?;
+        std::io::Result::Ok(())
+    };
+    write().map_err(|error| {
+        Failure::ours(format!("cannot write `{}`: {error}", path.display())).hint(Some(
+            "give `--save` a file in a folder that you may write to",
+        ))
+    })
+}
+
+/// Fits every split in its own process.
 fn in_processes(
     args: &ForestArgs,
     data: &Dataset,
     allowance: Option<Allowance>,
 ) -> Result<ForestReport, Failure> {
-    // What is wrong with the parameters is said here, before any process is started.
+    // Reports wrong parameters here, before any process is started.
     params(args, args.seed)
         .check_for(data.predictors())
         .map_err(|error| Failure::usage(&error).hint(error.hint()))?;
@@ -224,13 +262,16 @@ fn one_split(
         args.engine,
         &split,
         &outcome,
-        args.normalise,
+        Scoring {
+            normalise: args.normalise,
+            metric: args.reward,
+        },
     ))
 }
 
 fn read(args: &ForestArgs) -> Result<Dataset, Failure> {
     let bad = |error| bad_data(&args.data, &error);
-    let text = std::fs::read(&args.data).map_err(|source| {
+    let text = regular_file::read(&args.data, u64::MAX).map_err(|source| {
         bad(DatasetError::Unreadable {
             path: args.data.clone(),
             source,
@@ -247,7 +288,7 @@ fn read(args: &ForestArgs) -> Result<Dataset, Failure> {
     Dataset::parse(&text, &options).map_err(bad)
 }
 
-/// What is wrong with a file of data, which is named.
+/// A problem with a data file, with its name.
 pub(super) fn bad_data(path: &Path, error: &DatasetError) -> Failure {
     let message = match error {
         DatasetError::Unreadable { .. } => error.to_string(),

@@ -16,12 +16,12 @@ use super::{Exit, Failure, exit_code};
 const EXAMPLES: &str = "\
 Examples:
   captime init                 a random forest on a small data set
-  captime init solver sat      minisat on random formulas, in the new folder sat
+  captime init solver sat      minisat on random formulas, in a new folder sat
   captime init script && captime check script.yaml
 
-Nothing is overwritten.";
+captime never overwrites your files.";
 
-/// Write a commented scenario that runs as it is, with the files it needs.
+/// Write a commented example scenario, ready to run, with the files it needs.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct Init {
@@ -39,7 +39,7 @@ enum Kind {
     Forest,
     /// A solver on a set of instances; needs minisat.
     Solver,
-    /// A script of yours that prints a score; needs a shell.
+    /// Your own script that prints a score; needs a shell.
     Script,
 }
 
@@ -74,15 +74,14 @@ impl Init {
             Kind::Solver => files::solver(),
             Kind::Script => files::script(),
         };
-        // All or nothing: look first, so that a refusal leaves no half of it behind.
+        // All or nothing: check first, so that a refusal leaves nothing behind.
         for file in &files {
             let path = self.folder.join(&file.name);
             if path.symlink_metadata().is_ok() {
-                return Err(Failure::usage(format!(
-                    "`{}` is there already, and is not overwritten",
-                    path.display()
-                ))
-                .hint(Some("name another folder: `captime init KIND FOLDER`")));
+                return Err(
+                    Failure::usage(format!("`{}` already exists", path.display()))
+                        .hint(Some("name another folder: `captime init KIND FOLDER`")),
+                );
             }
         }
         for file in &files {
@@ -108,7 +107,7 @@ impl Init {
     }
 }
 
-/// Never over something that is there, even if it came a moment ago.
+/// Never overwrites, not even a file that was created a moment ago.
 fn write(path: &Path, file: &File) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;

@@ -13,7 +13,7 @@ Examples:
   captime man | man -l -
   captime man > ~/.local/share/man/man1/captime.1";
 
-/// Write the manual page to stdout: captime and every command of it.
+/// Print the manual page, with all commands.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct ManArgs {}
@@ -46,7 +46,7 @@ pub fn run(_: &ManArgs) -> Result<Exit, Failure> {
         man.render_synopsis_section(&mut part)?;
         man.render_description_section(&mut part)?;
         man.render_options_section(&mut part)?;
-        // One page: the sections of a subcommand are subsections of its own.
+        // One page: the sections of a subcommand become subsections.
         let part = String::from_utf8_lossy(&part).replace("\n.SH ", "\n.SS ");
         let part = part
             .strip_prefix(".SH ")
@@ -62,8 +62,8 @@ pub fn run(_: &ManArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What clap shows after the options. Blocks with command lines stay as they are written: filled and hyphenated, as roff does
-/// with text, they could not be pasted.
+/// What clap shows after the options. Blocks with command lines are kept as they are: roff would fill and hyphenate
+/// them, and they could not be pasted.
 fn examples_and_exit_codes(
     command: &Command,
     heading: &str,

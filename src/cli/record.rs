@@ -1,67 +1,64 @@
 //! `captime record`: measures every arm and writes a matrix that `recorded` targets replay.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use rand::Rng;
-use tokio::sync::mpsc::unbounded_channel;
 
-use super::run::stage::Stage;
+use super::driving::drive;
 use super::run_folder::{elsewhere, failure};
-use super::{Exit, Failure, exit_code, runtime};
-use crate::journal::{By, OutcomeRecord, PullRecord, Session, Step, Syncing, timestamp};
+use super::{Exit, Failure, exit_code};
+use crate::journal::{By, EndReason, Learned, Step};
 use crate::orchestrator::{
-    Clock, Limits, Opened, Plan, RunError, Signals, allowed_cpus, open, outcome_record,
+    Budget, Now, Plan, Planned, Run, RunSetup, Schedule, Sequence, Watch, target_seed,
 };
-use crate::policy::PolicyKind;
-use crate::round::{ArmId, Limit, LimitGrid, Observation, Purpose, Round, Seen, randomness};
-use crate::scenario::{Budget, LimitSource, Resource, Scenario};
-use crate::study::{LostPulls, Settled};
-use crate::target::{Ended, Ending, Start};
+use crate::round::{ArmId, Limit, Observation, Pull, Round, Seen};
+use crate::scenario::{Pin, Resource, Scenario};
+use crate::target::{PreparedTarget, allowed_cpus, prepare};
 
 const EXAMPLES: &str = "\
 Examples:
   captime record examples/script/script.yaml
-      writes recorded/script/consumption.csv and reward.csv, and prints what to
-      write as `target` of a scenario that replays them
+      write recorded/script/consumption.csv, reward.csv and arms.csv, and print
+      the `target` and `arms` of a scenario that replays them
   captime record arms.yaml --times 5 --out measured
-      five times, to another folder; Ctrl-C stops, the same command goes on";
+      five times, to another folder; Ctrl-C to stop, same command to resume";
 
 /// The folder that holds recordings, as `runs` holds runs.
 const RECORDED: &str = "recorded";
 
-/// Measure every arm and write a matrix of consumptions and one of rewards, for `recorded` targets to replay.
+/// Measure every arm and write matrices of consumptions and rewards that `recorded` targets replay.
 ///
-/// Every arm runs on every instance (or so many times, where there are none) up to the largest limit. One row per instance, one
-/// column per arm; `unsolved` is what was stopped at the limit, `failed` what gave no reward. The folder also holds the journal of
-/// the measurements: the same command goes on where it was stopped, and a larger `--times` adds to what is there.
+/// Runs every arm on every instance up to the largest limit. Each matrix has one row per instance (or per repetition, if there
+/// are no instances) and one column per arm. `unsolved` marks a run that was stopped at the limit, `failed` one without a
+/// reward. The folder also holds the journal of the measurements: run the same command to resume, or raise `--times` to add
+/// repetitions.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::RECORD))]
 pub struct RecordArgs {
-    /// The scenario
+    /// The scenario file
     scenario: PathBuf,
-    /// How often every arm runs, on every instance
+    /// How often to run every arm on every instance
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     times: u32,
-    /// The folder to write consumption.csv and reward.csv to [default: recorded/NAME, after the scenario's name]
+    /// Folder for consumption.csv and reward.csv [default: recorded/NAME, with the scenario's name]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Pulls at a time; more than the CPUs makes for bad measurements
+    /// How many pulls to run at a time; more than one per CPU distorts the measurements
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=4096))]
     slots: u64,
-    /// No progress
+    /// Print no progress
     #[arg(long, short)]
     quiet: bool,
 }
 
-/// What stands for the consumption of a run that gave no reward.
+/// The consumption of a run that gave no reward.
 const FAILED: &str = "failed";
 
-/// What was measured of one cell.
+/// The measurements of one cell.
 #[derive(Debug, Clone)]
 struct Cell {
     consumption: String,
@@ -71,48 +68,38 @@ struct Cell {
 /// Runs the command.
 pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
     let mut scenario = super::scenario_file::read_scenario(&args.scenario)?;
+    if scenario.space.opened().is_some() {
+        return Err(super::needs_sample("`captime record`"));
+    }
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| Path::new(RECORDED).join(&scenario.name));
-    let stage = Stage::prepare(&scenario, &out)?;
-    let plan = measuring(&mut scenario, stage.instances());
-    let limit = scenario_limit(&plan);
-    let mut cells = BTreeMap::new();
-    let syncing = if stage.is_virtual() {
-        Syncing::AtEnd
-    } else {
-        Syncing::Outcomes
-    };
-    let enforcement = stage.enforcement();
-    let opened = open(
-        &out,
-        &scenario,
-        plan.clone(),
-        syncing,
-        &enforcement,
-        |step| {
-            if let Step::Learned(learned) = step {
-                cells.insert(learned.outcome.outcome, cell(&learned.observation));
-            }
-        },
-    )
-    .map_err(|error| elsewhere(failure(&error), &error))?;
-    let rows = rows(&plan, args.times);
+    let target = prepare(&scenario, &out)?;
+    scenario.at_largest_limit();
+    let setup = RunSetup::of(&scenario, &target);
+    let plan = &setup.plan;
+    let limit = plan.limits.largest();
+    let rows = rows(plan, args.times);
     let total = (rows.len() * plan.arms) as u64;
-    let slots = (args.slots as usize).min(allowed_cpus().len().max(1) * 64);
-    let runtime = runtime()?;
-    let measurement = Measurement {
-        plan: &plan,
-        limit,
+    let measured = Measured {
+        cells: BTreeMap::new(),
         total,
+        arms: plan.arms as u64,
         is_quiet: args.quiet,
     };
-    let is_whole = runtime.block_on(measurement.go_on(&scenario, stage, opened, slots, &mut cells));
-    runtime.shutdown_background();
-    if !is_whole? {
-        // Nobody may be left to read it, as when the terminal was closed.
+    let budget = Budget {
+        rounds: Some(total),
+        ..Budget::default()
+    };
+    let run =
+        Run::open(&out, &setup, measured).map_err(|error| elsewhere(failure(&error), &error))?;
+    let run = run.with_budget(budget).following(sequence(plan, total));
+    let slots = (args.slots as usize).min(allowed_cpus().len().max(1) * 64);
+    let (cells, reason) = measure(&scenario, target, run, slots)?;
+    if reason == EndReason::Interrupted {
+        // The terminal may have been closed.
         let _ = writeln!(
             std::io::stderr().lock(),
-            "captime: stopped after {} of {total} runs; the same command goes on",
+            "captime: stopped after {} of {total} runs; run the same command to resume",
             cells.len()
         );
         return Ok(Exit::Interrupted);
@@ -128,17 +115,66 @@ pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
     write(&out.join("reward.csv"), &scenario, &rows, &cells, |cell| {
         cell.reward.to_string()
     })?;
+    let mut stdout = std::io::stdout().lock();
+    let arms = write_arms(&out.join("arms.csv"), &scenario)?;
     writeln!(
-        std::io::stdout().lock(),
+        stdout,
         "target: {{recorded: {{consumption: {}, reward: {}, cutoff: {}}}}}",
         yaml_path(&out.join("consumption.csv")),
         yaml_path(&out.join("reward.csv")),
         yaml_amount(scenario.limits.of, limit),
     )?;
+    if arms {
+        writeln!(
+            stdout,
+            "arms: {{file: {}}}",
+            yaml_path(&out.join("arms.csv"))
+        )?;
+    }
     Ok(Exit::Done)
 }
 
-/// A path for any scenario, wherever its file is: absolute, and quoted where YAML would read something else.
+/// Writes the configuration of every arm, for scenarios that replay the runs or make a surrogate of them. Arms that have no
+/// parameters need no such file.
+fn write_arms(path: &Path, scenario: &Scenario) -> Result<bool, Failure> {
+    let space = &scenario.space;
+    if space.parameters().is_empty() {
+        return Ok(false);
+    }
+    let mut table = csv_file(path)?;
+    let failed = |error: csv::Error| Failure::cannot_write(path, error);
+    let names = || space.parameters().iter().map(crate::space::Parameter::name);
+    let own = space.is_named().then_some("name");
+    table
+        .write_record(own.into_iter().chain(names()))
+        .map_err(failed)?;
+    for arm in space.arms() {
+        let configuration = space.configuration(arm);
+        let value = |name| configuration.get(name).map(ToString::to_string);
+        let values = names().map(|name| value(name).unwrap_or_default());
+        let own = configuration.name().map(str::to_owned);
+        table
+            .write_record(own.into_iter().chain(values))
+            .map_err(failed)?;
+    }
+    table
+        .flush()
+        .map_err(|error| Failure::cannot_write(path, error))?;
+    Ok(true)
+}
+
+fn csv_file(path: &Path) -> Result<csv::Writer<std::fs::File>, Failure> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path);
+    let file = file.map_err(|error| Failure::cannot_write(path, error))?;
+    Ok(csv::Writer::from_writer(file))
+}
+
+/// A path for any scenario, wherever its file is: absolute, and quoted if YAML needs it.
 fn yaml_path(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let path = path.display().to_string();
@@ -151,7 +187,7 @@ fn yaml_path(path: &Path) -> String {
     }
 }
 
-/// A limit with its unit, as scenarios want it.
+/// A limit with its unit, as in scenarios.
 fn yaml_amount(of: Resource, limit: Limit) -> String {
     match of {
         Resource::Wall | Resource::Cpu => format!("{limit}s"),
@@ -159,164 +195,57 @@ fn yaml_amount(of: Resource, limit: Limit) -> String {
     }
 }
 
-/// What is measured depends on arms, target and guards only, not on who will choose among them, at what price and how long:
-/// every run is granted the largest limit there is.
-fn measuring(scenario: &mut Scenario, instances: &[String]) -> Plan {
-    let limit = match Plan::of(scenario, instances).limits {
-        Limits::Grid(grid) => grid.max(),
-        Limits::Calibrate(how) => how.guard,
-    };
-    scenario.limits.from =
-        LimitSource::Grid(LimitGrid::new([limit.get()]).expect("a limit makes a grid"));
-    scenario.policies = vec![PolicyKind::parse("uniform").expect("it is one of ours")];
-    scenario.budget = Budget::default();
-    scenario.stop_on_first_failures = false;
-    Plan::of(scenario, instances)
+/// Row by row, arm by arm: round n is that of arm (n - 1) mod arms in row (n - 1) / arms, both counted from 0.
+fn sequence(plan: &Plan, total: u64) -> impl Schedule + use<> {
+    let (arms, instances) = (plan.arms as u64, plan.instances as u64);
+    let (limit, seed) = (plan.limits.largest(), plan.seed);
+    Sequence::new(total, move |round| {
+        let (row, arm) = ((round.0 - 1) / arms, (round.0 - 1) % arms);
+        let mut pull = Pull::new(ArmId::from_index(arm as usize), limit);
+        pull.instance = (instances > 0).then(|| (row % instances) as u32);
+        Planned {
+            pull,
+            // The same seed for all arms of a row, so that they are compared under the same conditions.
+            seed: Some(target_seed(seed, Round(row + 1))),
+            by: Some(By::Record),
+        }
+    })
 }
 
-fn scenario_limit(plan: &Plan) -> Limit {
-    match &plan.limits {
-        Limits::Grid(grid) => grid.max(),
-        Limits::Calibrate(how) => how.guard,
-    }
+/// Measures what is missing.
+fn measure(
+    scenario: &Scenario,
+    target: PreparedTarget,
+    run: Run<Measured>,
+    slots: usize,
+) -> Result<(BTreeMap<u64, Cell>, EndReason), Failure> {
+    let driven = drive(scenario, target, run, slots, Pin::Never)?;
+    let cells = driven.runs.into_iter().flat_map(|run| run.watch.cells);
+    Ok((cells.collect(), driven.reason))
 }
 
-/// Row by row, arm by arm: run number n is that of arm n mod arms in row n / arms, counted from 0.
-struct Measurement<'a> {
-    plan: &'a Plan,
-    limit: Limit,
+/// Collects the cells of the matrix, by round.
+struct Measured {
+    cells: BTreeMap<u64, Cell>,
     total: u64,
+    arms: u64,
     is_quiet: bool,
 }
 
-impl Measurement<'_> {
-    /// Measures what is missing; false if interrupted.
-    async fn go_on(
-        &self,
-        scenario: &Scenario,
-        stage: Stage,
-        opened: Opened,
-        slots: usize,
-        cells: &mut BTreeMap<u64, Cell>,
-    ) -> Result<bool, Failure> {
-        let Opened {
-            progress,
-            mut journal,
-            lock: _lock,
-            state,
-            ..
-        } = opened;
-        for learned in &progress.waiting {
-            cells.insert(learned.outcome.outcome, cell(&learned.observation));
-        }
-        let (mut launched, before) = (state.tally().launched, cells.len() as u64);
-        if before >= self.total && progress.in_flight.is_empty() {
-            return Ok(true);
-        }
-        let journaled = |error: crate::journal::JournalError| failure(&RunError::from(error));
-        let (ends, mut ended) = unbounded_channel();
-        let (mut target, enforcement) = stage.start(scenario, slots, None, ends).await?;
-        let session = Session {
-            session: progress.sessions + 1,
-            started: Some(timestamp()),
-            slots,
-            budget: serde_json::Value::default(),
-            enforcement,
-        };
-        journal.append(&session).map_err(journaled)?;
-        let mut signals = Signals::listen().map_err(Failure::ours)?;
-        let clock = Clock::from(progress.seconds);
-        let mut again: VecDeque<PullRecord> = progress.in_flight;
-        let mut free: Vec<usize> = (0..slots).rev().collect();
-        let mut running: Vec<Option<PullRecord>> = vec![None; slots];
-        let mut lost = LostPulls::new(scenario.retries, progress.lost);
-        loop {
-            while let Some(slot) = free.pop() {
-                let pull = if let Some(pull) = again.pop_front() {
-                    pull
-                } else if launched < self.total {
-                    let pull = self.pull(launched, cells.len() as u64);
-                    journal.append(&pull).map_err(journaled)?;
-                    launched += 1;
-                    pull
-                } else {
-                    free.push(slot);
-                    break;
-                };
-                running[slot] = Some(pull);
-                target.start(Start {
-                    slot,
-                    round: pull.round,
-                    pull: pull.pull(),
-                    seed: pull.seed.unwrap_or_default(),
-                });
-            }
-            if free.len() == slots {
-                journal.sync().map_err(journaled)?;
-                return Ok(true);
-            }
-            let Ended { slot, ending, .. } = tokio::select! {
-                Some(ended) = ended.recv() => ended,
-                () = signals.next() => return Ok(false),
-            };
-            let Some(pull) = running[slot].take() else {
-                continue;
-            };
-            if ending == Ending::Stopped {
-                return Err(Failure::ours("a run was stopped by somebody else"));
-            }
-            let has_run = cells.values().any(|cell| cell.consumption != FAILED);
-            let settled = lost
-                .settle(&mut journal, &pull, ending, has_run, &mut signals)
-                .await;
-            let outcome = match settled.map_err(|error| failure(&error))? {
-                Settled::Brought(outcome) => *outcome,
-                Settled::Again => {
-                    again.push_back(pull);
-                    free.push(slot);
-                    continue;
-                }
-                Settled::Interrupted => return Ok(false),
-            };
-            let seen = cell(&outcome.observation);
-            let line = OutcomeRecord {
-                at: Some(clock.seconds()),
-                ..outcome_record(pull.round, outcome)
-            };
-            journal.append(&line).map_err(journaled)?;
-            if journal.syncing() == Syncing::Outcomes {
-                journal.sync().map_err(journaled)?;
-            }
-            cells.insert(pull.round.0, seen);
-            free.push(slot);
-            self.say(cells.len() as u64);
+impl Watch for Measured {
+    fn replayed(&mut self, step: &Step) {
+        if let Step::Learned(learned) = step {
+            let seen = cell(&learned.observation);
+            self.cells.insert(learned.outcome.outcome, seen);
         }
     }
 
-    /// The run of this number, counted from 0.
-    fn pull(&self, number: u64, seen: u64) -> PullRecord {
-        let (row, arm) = (
-            number / self.plan.arms as u64,
-            number as usize % self.plan.arms,
-        );
-        let instances = self.plan.instances as u64;
-        // One seed per row: arms are compared on the same luck.
-        let mut luck = randomness(self.plan.seed, Round(row + 1), Purpose::Target);
-        PullRecord {
-            round: Round(number + 1),
-            arm: ArmId::from_index(arm),
-            limit: self.limit,
-            instance: (instances > 0).then(|| (row % instances) as u32 + 1),
-            seed: Some(luck.next_u64() >> 33),
-            seen,
-            by: Some(By::Record),
-        }
-    }
-
-    fn say(&self, done: u64) {
-        let total = self.total;
-        if !self.is_quiet && (done == total || done.is_multiple_of(self.plan.arms as u64)) {
-            // Nobody reads it: the measurement itself matters.
+    fn learned(&mut self, learned: &Learned, _: &Now<'_>) {
+        let seen = cell(&learned.observation);
+        self.cells.insert(learned.outcome.outcome, seen);
+        let (done, total) = (self.cells.len() as u64, self.total);
+        if !self.is_quiet && (done == total || done.is_multiple_of(self.arms)) {
+            // Failing to report this is no reason to stop.
             let _ = writeln!(std::io::stderr().lock(), "captime: {done} of {total} runs");
         }
     }
@@ -340,7 +269,7 @@ fn cell(seen: &Observation) -> Cell {
     }
 }
 
-/// The names of the rows: instances, or numbers where there are none.
+/// The names of the rows: instances, or numbers if there are none.
 fn rows(plan: &Plan, times: u32) -> Vec<String> {
     let names = &plan.instance_names;
     (0..times)
@@ -362,14 +291,7 @@ fn write(
     cells: &[Cell],
     text: impl Fn(&Cell) -> String,
 ) -> Result<(), Failure> {
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path);
-    let mut table =
-        csv::Writer::from_writer(file.map_err(|error| Failure::cannot_write(path, error))?);
+    let mut table = csv_file(path)?;
     let failed = |error: csv::Error| Failure::cannot_write(path, error);
     let arms = scenario.space.arms().map(|arm| {
         let configuration = scenario.space.configuration(arm);

@@ -14,19 +14,19 @@ Examples:
   captime report runs/minisat --out minisat.html
   captime report minisat --format json --out -   the same data, for programs";
 
-/// One self-contained HTML file: what to use, why this limit, what matters, how it went
+/// Write the report: one self-contained HTML file
 ///
-/// Reads the journal only, so it also works on a run that is still going, or was killed. The file needs nothing but a
-/// browser: no network, no other file. The path of the file is written to stdout.
+/// It shows what to use, why this limit, which parameters matter and how the run went. The report also works during a run and
+/// after a crash. The file needs only a browser: no network, no other file. Prints the path of the file.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct ReportArgs {
-    /// A run's folder, or its name in runs/
-    run: PathBuf,
-    /// Where to write it; `-` is stdout [default: report.html in the run's folder]
+    /// A run's folder, or its name in runs/ [default: the newest run]
+    run: Option<PathBuf>,
+    /// Write to FILE; `-` is stdout [default: report.html in the run's folder]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// How to write it
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Html)]
     format: Format,
 }
@@ -41,7 +41,7 @@ enum Format {
 
 /// Runs the command.
 pub fn run(args: ReportArgs) -> Result<Exit, Failure> {
-    let folder = run_folder::find(&args.run)?;
+    let folder = run_folder::find_or_latest(args.run.as_deref())?;
     let mut history = History::open(&folder).map_err(|error| failure(&error))?;
     history.catch_up().map_err(|error| failure(&error))?;
     let summary = Summary::of(&history);
@@ -67,7 +67,7 @@ pub fn run(args: ReportArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// A report that cannot be made, as the user reads it.
+/// An error of the report, for the user.
 pub(super) fn failure(error: &ReportError) -> Failure {
     Failure::ours(error).hint(error.hint())
 }

@@ -1,6 +1,5 @@
 //! `captime run`: from a scenario to the pair to use.
 
-pub(super) mod stage;
 pub(super) mod summary;
 
 use std::io::{IsTerminal, Write};
@@ -8,58 +7,61 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tokio::sync::mpsc::unbounded_channel;
 
+use super::driving::drive;
 use super::failure::unless_nobody_reads;
 use super::run_folder::{self, failure};
+use super::test::TestOptions;
 use super::{Exit, Failure, exit_code, runtime};
-use crate::journal::{EndReason, Syncing};
-use crate::orchestrator::{
-    Budget, Finished, Next, Now, Opened, Orchestrator, PAUSES, Plan, RunError, Setup, Signals,
-    Tally, Watch, allowed_cpus, cpus_of_slots, open,
-};
+use crate::answer::Verdict;
+use crate::journal::{Calibrated, EndReason, FILE, Learned, PullRecord, Step};
+use crate::markup::Visible;
+use crate::orchestrator::{Before, Driven, Now, Run, RunError, RunSetup, Signals, Tally, Watch};
 use crate::progress::{Account, Events, Lines, Terminal, Words};
 use crate::quantity;
-use crate::report::{Keeper, write_report};
-use crate::scenario::{Pin, Scenario, Slots, Target};
-use stage::Stage;
+use crate::report::{History, Keeper, write_report};
+use crate::scenario::{Resource, Scenario, Target};
+use crate::target::{PreparedTarget, prepare};
 use summary::Summary;
 
 const EXAMPLES: &str = "\
 Examples:
-  captime run arms.yaml                 tunes until the budget ends, or Ctrl-C;
-                                        the same command goes on
-  captime run arms.yaml --slots 4       four pulls at a time
-  captime run arms.yaml --fresh         a new run beside the old: runs/NAME-2
-  captime run arms.yaml --format json   one event per line, for programs";
+  captime run arms.yaml                 tune until the budget is used up;
+                                        Ctrl-C to stop, same command to resume
+  captime run arms.yaml --slots 4       run four pulls at a time
+  captime run arms.yaml --fresh         start a new run: runs/NAME-2
+  captime run arms.yaml --then-test     test the answer at the end of the budget
+  captime run arms.yaml --format json   print one JSON event per line";
 
-/// Tune: choose pulls, run them under limits, learn, recommend.
+/// Tune: run pulls under limits until the budget is used up, then recommend an arm and a limit.
 ///
-/// Everything is recorded in runs/NAME/journal.jsonl. An unfinished run of the same scenario goes on where it stopped, however
-/// it stopped; on a finished one the summary is printed again, and the exit code is 0. Only the budget may change in between, upwards.
+/// An arm is one configuration; a pull runs an arm once under a limit. Every pull is recorded in runs/NAME/journal.jsonl. If an
+/// unfinished run of the same scenario exists, captime resumes it, even after a crash. If the run is finished, captime prints
+/// its summary again and exits with the same code. Between sessions you may change the budget, but not to less than is used, and
+/// nothing else.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::RUN))]
 pub struct RunArgs {
-    /// The scenario
+    /// The scenario file
     scenario: PathBuf,
-    /// Start a new run, NAME-2 and so on, instead of going on with the newest
+    /// Start a new run (NAME-2 and so on) instead of resuming the newest
     #[arg(long)]
     fresh: bool,
-    /// Pulls at a time, instead of what the scenario says
+    /// How many pulls to run at a time [default: what the scenario says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=4096))]
     slots: Option<u64>,
-    /// How often runs/NAME/report.html is written while the run goes on
+    /// How often to rewrite runs/NAME/report.html during the run
     #[arg(long, value_name = "TIME", default_value = "3m", value_parser = super::exec::time)]
     report_every: Duration,
-    /// No progress, only the summary
+    /// Print only the summary, no progress
     #[arg(long, short)]
     quiet: bool,
-    /// What goes to stdout: the summary, or events and the summary as JSON lines
+    /// Test the answer when the budget is used up, as `captime test` does
+    #[arg(long)]
+    then_test: bool,
+    /// What to print on stdout: the summary as text, or events and summary as JSON lines
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// How much is logged to stderr
-    #[arg(long, value_enum, default_value_t = LogLevel::Warn, value_name = "LEVEL")]
-    log_level: LogLevel,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -68,29 +70,19 @@ enum Format {
     Json,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum LogLevel {
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
-}
-
 /// Runs the command.
 pub fn run(args: RunArgs) -> Result<Exit, Failure> {
-    log(args.log_level);
     let scenario = super::scenario_file::read_scenario(&args.scenario)?;
     if let Target::External(_) = scenario.target {
         return Err(
-            Failure::usage("`target: external` is run by somebody else").hint(Some(
+            Failure::usage("`captime run` cannot run `target: external`").hint(Some(
                 "use `captime ask`, or give a command, a forest or a virtual target",
             )),
         );
     }
     if let [first, _, ..] = &scenario.policies[..] {
         warn(&format!(
-            "`run` takes the first policy, {}; `captime study` sets them against each other",
+            "using the first policy, {}; `captime study` compares several",
             first.name()
         ));
     }
@@ -99,94 +91,114 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     } else {
         run_folder::newest(&scenario.name)
     };
-    let stage = Stage::prepare(&scenario, &folder)?;
-    let plan = Plan::of(&scenario, stage.instances());
-    let syncing = if stage.is_virtual() {
-        Syncing::AtEnd
-    } else {
-        Syncing::Outcomes
-    };
-    let mut account = Account::default();
-    let enforcement = stage.enforcement();
-    let opened = open(&folder, &scenario, plan, syncing, &enforcement, |step| {
-        account.step(step);
-    })
-    .map_err(|error| match error {
-        // Which of several runs of that name is meant is not plain.
+    let target = prepare(&scenario, &folder)?;
+    let is_virtual = target.is_virtual();
+    let setup = RunSetup::of(&scenario, &target);
+    let run = Run::open(&folder, &setup, Booking::default()).map_err(|error| match error {
+        // There may be several runs of this name.
         RunError::Changed { .. } | RunError::Lowered { .. } => {
             Failure::usage(format!("{}: {error}", folder.display())).hint(error.hint())
         }
         error => failure(&error),
     })?;
-    let budget = Budget::of(&scenario.budget);
-    let is_finished = is_finished(&opened, budget);
-    say_how_it_opens(&opened, &folder, is_finished, args.quiet);
-    if !is_finished {
-        warn_if_lowered(&opened, &enforcement);
+    say_how_it_opens(&run, &folder, args.quiet);
+    let slots = args
+        .slots
+        .map_or(target.default_slots(scenario.slots), |n| n as usize);
+    let is_finished = run.over().is_some();
+    let level = weak_level(&setup.enforcement);
+    if let (Some(level), false, false) = (&level, is_finished, args.quiet) {
+        // Failing to report this is no reason to stop.
+        let _ = writeln!(
+            std::io::stderr().lock(),
+            "captime: limits are enforced at level `{level}`; `captime check` shows what that means and how to get more"
+        );
     }
-    let slots = slots(&args, &scenario, &stage);
-    let words = Words {
-        space: scenario.space.clone(),
-        resource: scenario.limits.of,
-    };
+    let mut looked_at = None;
     let finished = if is_finished {
-        over(opened, budget, &mut account)
+        looked_at = written_history(&folder).map(|history| history.verdict());
+        finished_before(run)?
     } else {
-        // What is over in a moment needs no report on the way.
-        let keeper = (!stage.is_virtual()).then(|| Keeper::start(&folder, args.report_every));
-        let finished = play(
-            &args,
-            &scenario,
-            stage,
-            opened,
-            budget,
-            slots,
-            &words,
-            &mut account,
-        )?;
+        // Nodes report themselves how they enforce limits.
+        if scenario.nodes.is_none() {
+            warn_if_lowered(run.before(), &setup.enforcement);
+        }
+        // A run that is over in a moment needs no report meanwhile.
+        let keeper = (!is_virtual).then(|| Keeper::start(&folder, args.report_every));
+        let view = view(&args, scenario.limits.of, slots);
+        let finished = play(&scenario, target, run, slots, view)?;
         if finished.is_hasty {
-            // Its thread ends with us; the report can be made at any time.
+            // Its thread ends with the process. A report can be made at any time.
             std::mem::forget(keeper);
         } else {
-            finish_report(keeper, &folder)?;
+            looked_at = finish_report(keeper, &folder)?;
         }
         finished
     };
+    // With the arms that were opened.
+    let mut scenario = scenario;
+    scenario.space = finished.run.state().space().clone();
+    let mut verdict = finished.run.state().verdict(scenario.limits.of);
+    if let Some(looked_at) = looked_at {
+        verdict.unchanged_since = looked_at.unchanged_since;
+        verdict.outlook = looked_at.outlook;
+    }
     let summary = Summary {
+        verdict: &verdict,
+        level: level.as_deref(),
         scenario: &scenario,
-        state: &finished.state,
-        account: &account,
-        words: &words,
+        state: finished.run.state(),
+        account: &finished.run.watch.account,
+        words: &Words::of(finished.run.state(), scenario.limits.of),
         folder: &folder,
-        seconds: finished.seconds,
+        seconds: finished.run.seconds(),
         reason: finished.reason,
         file: &args.scenario,
     };
     let told = match args.format {
-        Format::Text => summary.write(&mut std::io::stdout().lock()),
+        Format::Text => summary.write(&mut Visible(std::io::stdout().lock())),
         Format::Json => summary.write_json(&mut std::io::stdout().lock()),
     };
     told.or_else(unless_nobody_reads)?;
     if finished.reason == EndReason::FirstFailures {
         return Err(summary.hopeless());
     }
-    // That it brought no reward was told when it ended; now only the summary was asked for.
-    Ok(if is_finished {
-        Exit::Done
-    } else {
-        exit(finished.reason, finished.state.tally())
-    })
+    let exit = exit(finished.reason, finished.run.state().tally());
+    if args.then_test && exit == Exit::Done {
+        return then_test(&folder, &args);
+    }
+    Ok(exit)
 }
 
-/// Writes the last report; a signal leaves at once, since it can be made at any time.
-fn finish_report(keeper: Option<Keeper>, folder: &Path) -> Result<(), Failure> {
+/// Tests the answer of a run that is finished.
+fn then_test(folder: &Path, args: &RunArgs) -> Result<Exit, Failure> {
+    let options = TestOptions::usual(args.quiet || args.format == Format::Json);
+    let Some(outcome) = super::test::test(folder, &options)? else {
+        return Ok(Exit::Interrupted);
+    };
+    let mut to = std::io::stdout().lock();
+    let told = match args.format {
+        Format::Text => writeln!(to).and_then(|()| outcome.write(&mut Visible(to))),
+        Format::Json => {
+            let mut event = outcome.json();
+            event["event"] = "test".into();
+            writeln!(to, "{event}")
+        }
+    };
+    told.or_else(unless_nobody_reads)?;
+    Ok(Exit::Done)
+}
+
+/// Writes the last report. A signal quits at once, because it can be made at any time. Returns the verdict with its
+/// course and outlook.
+fn finish_report(keeper: Option<Keeper>, folder: &Path) -> Result<Option<Verdict>, Failure> {
     let runtime = runtime()?;
     let folder = folder.to_owned();
     let written = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(Failure::ours)?;
         let writing = tokio::task::spawn_blocking(move || {
             drop(keeper);
-            write_report(&folder)
+            write_report(&folder).map(|history| history.verdict())
         });
         tokio::select! {
             written = writing => Ok(written.ok()),
@@ -194,13 +206,30 @@ fn finish_report(keeper: Option<Keeper>, folder: &Path) -> Result<(), Failure> {
         }
     })?;
     runtime.shutdown_background();
-    if let Some(Err(error)) = written {
-        warn(&format!("there is no report: {error}"));
+    match written {
+        Some(Ok(verdict)) => Ok(Some(verdict)),
+        Some(Err(error)) => {
+            warn(&format!("cannot write the report: {error}"));
+            Ok(None)
+        }
+        None => Ok(None),
     }
-    Ok(())
 }
 
-/// Says something on stderr, if anybody is there.
+/// The run from its journal, if that can be read.
+fn written_history(folder: &Path) -> Option<History> {
+    let mut history = History::open(folder).ok()?;
+    history.catch_up().ok()?;
+    Some(history)
+}
+
+/// How limits are enforced, if that is weaker than control groups.
+fn weak_level(enforcement: &serde_json::Value) -> Option<String> {
+    let level = enforcement.get("level")?.as_str()?;
+    (level == "subreaper").then(|| level.to_owned())
+}
+
+/// Warns on stderr, if it is still open.
 fn warn(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "captime: warning: {text}");
 }
@@ -216,208 +245,143 @@ fn exit(reason: EndReason, tally: Tally) -> Exit {
     }
 }
 
-fn log(level: LogLevel) {
-    let level = match level {
-        LogLevel::Error => tracing::Level::ERROR,
-        LogLevel::Warn => tracing::Level::WARN,
-        LogLevel::Info => tracing::Level::INFO,
-        LogLevel::Debug => tracing::Level::DEBUG,
-        LogLevel::Trace => tracing::Level::TRACE,
-    };
-    let colours = super::failure::has_colours(&std::io::stderr());
-    // Set already only where commands are called from a test.
-    let _ = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(std::io::stderr)
-        .with_ansi(colours)
-        // To complain about a stderr that is gone would be to panic.
-        .log_internal_errors(false)
-        .try_init();
-}
-
-fn say_how_it_opens(opened: &Opened, folder: &Path, is_finished: bool, is_quiet: bool) {
-    if opened.is_cut {
+fn say_how_it_opens(run: &Run<Booking>, folder: &Path, is_quiet: bool) {
+    let before = run.before();
+    let shown = folder.display();
+    if before.is_cut {
         warn(&format!(
-            "the last line of {} was torn and has been cut",
-            opened.journal.path().display()
+            "the last line of {} was incomplete and has been removed",
+            folder.join(FILE).display()
         ));
     }
-    if !is_quiet && !opened.is_new {
-        let rounds = opened.state.tally().learned + opened.progress.waiting.len() as u64;
-        let (rounds, run) = (quantity::counted(rounds, "round"), folder.display());
-        let is_hopeless = opened.progress.ended == Some(EndReason::FirstFailures);
-        let what = match (is_finished, is_hopeless) {
-            (true, true) => format!("{run} had stopped after {rounds}"),
-            (true, false) => format!(
-                "{run} is finished, after {rounds}; a larger budget goes on, `--fresh` starts anew"
+    if !is_quiet && !before.is_new {
+        let rounds = quantity::counted(run.outcomes(), "round");
+        let what = match run.over() {
+            Some(EndReason::FirstFailures) => format!("{shown} stopped after {rounds}"),
+            Some(_) => format!(
+                "{shown} is finished after {rounds}; raise the budget to continue, or start again with `--fresh`"
             ),
-            (false, _) => format!("going on with {run} after {rounds}"),
+            None => format!("resuming {shown} after {rounds}"),
         };
-        // Nobody reads it: the run itself matters.
+        // Failing to report this is no reason to stop.
         let _ = writeln!(std::io::stderr().lock(), "captime: {what}");
     }
 }
 
-/// Limits are never silently enforced in another way than when the run was started.
-fn warn_if_lowered(opened: &Opened, now: &serde_json::Value) {
-    let then = &opened.enforcement;
+/// Warns if limits are enforced in another way than when the run was started.
+fn warn_if_lowered(before: &Before, now: &serde_json::Value) {
+    let then = &before.enforcement;
     if !then.is_null() && (then["level"] != now["level"] || then["memory"] != now["memory"]) {
         warn(&format!(
-            "limits were enforced by {} (memory: {}) when this run was started, now by {} (memory: {})",
+            "this run started with limits enforced by {} (memory: {}); now it is {} (memory: {})",
             then["level"], then["memory"], now["level"], now["memory"]
         ));
     }
 }
 
-fn slots(args: &RunArgs, scenario: &Scenario, stage: &Stage) -> usize {
-    match (args.slots, scenario.slots) {
-        (Some(slots), _) => slots as usize,
-        (None, Slots::Count(slots)) => slots,
-        (None, Slots::Auto) if stage.is_virtual() => 1,
-        (None, Slots::Auto) => (allowed_cpus().len() / stage.threads()).max(1),
-    }
+/// A run after its session.
+struct Finished {
+    run: Run<Booking>,
+    reason: EndReason,
+    is_hasty: bool,
 }
 
-/// Whether the budget had ended when the run was left.
-fn is_finished(opened: &Opened, budget: Budget) -> bool {
-    if opened.is_new {
-        return false;
-    }
-    let tally = opened.state.tally();
-    let waiting = opened.progress.waiting.iter();
-    let consumption = tally.consumption
-        + waiting
-            .filter_map(|learned| learned.outcome.consumption)
-            .sum::<f64>();
-    match budget.ended(tally.launched, opened.progress.seconds, consumption) {
-        Some(EndReason::Wall) => true,
-        Some(_) => opened.progress.in_flight.is_empty(),
-        None => opened.progress.ended == Some(EndReason::FirstFailures),
-    }
-}
-
-/// A run that had ended: nothing is started and nothing is written.
-fn over(opened: Opened, budget: Budget, account: &mut Account) -> Finished {
-    let Opened {
-        mut state,
-        progress,
-        ..
-    } = opened;
-    for learned in &progress.waiting {
-        account.learned(learned);
-        state.learned(learned);
-    }
-    let is_hopeless = state.is_hopeless() || state.choose() == Next::Hopeless;
-    let tally = state.tally();
-    let ended = budget.ended(tally.launched, progress.seconds, tally.consumption);
-    let reason = if is_hopeless {
+/// A run that had already ended: nothing is started and nothing is written.
+fn finished_before(mut run: Run<Booking>) -> Result<Finished, Failure> {
+    while run.durable(0, &[]).map_err(|error| failure(&error))? {}
+    let reason = if run.state().is_hopeless() {
         EndReason::FirstFailures
     } else {
-        ended.unwrap_or(EndReason::Rounds)
+        run.over().unwrap_or(EndReason::Rounds)
     };
-    Finished {
+    Ok(Finished {
+        run,
         reason,
-        seconds: progress.seconds,
         is_hasty: false,
-        state,
-    }
+    })
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the parts of a session, each used once"
-)]
-fn play(
-    args: &RunArgs,
-    scenario: &Scenario,
-    stage: Stage,
-    opened: Opened,
-    budget: Budget,
-    slots: usize,
-    words: &Words,
-    account: &mut Account,
-) -> Result<Finished, Failure> {
-    let cpus = match scenario.pin {
-        Pin::Auto => cpus_of_slots(&allowed_cpus(), slots, stage.threads()),
-        Pin::Never => None,
-    };
-    let view: Box<dyn Watch> = if args.format == Format::Json {
-        Box::new(Events::new(
-            scenario.space.clone(),
-            Box::new(std::io::stdout()),
-        ))
+/// What shows the progress of the run.
+fn view(args: &RunArgs, resource: Resource, slots: usize) -> Box<dyn Watch> {
+    if args.format == Format::Json {
+        let stdout = Box::new(std::io::stdout());
+        Box::new(Events::new(stdout))
     } else if args.quiet {
         Box::new(())
     } else if std::io::stderr().is_terminal() {
-        Box::new(Terminal::new(words.clone(), slots))
+        Box::new(Terminal::new(resource, slots))
     } else {
-        Box::new(Lines::new(words.clone(), Box::new(std::io::stderr())))
-    };
-    for waiting in &opened.progress.waiting {
-        // What is learned in this session is booked when it is; this was not seen in the replay.
-        tracing::debug!(round = waiting.outcome.outcome, "waits to be learned from");
+        Box::new(Lines::new(resource, Box::new(std::io::stderr())))
     }
-    let mut watch = Booking { view, account };
-    let runtime = runtime()?;
-    let Opened {
-        state,
-        progress,
-        journal,
-        lock,
-        ..
-    } = opened;
-    let finished = runtime.block_on(async {
-        let (ends, ended) = unbounded_channel();
-        let (target, enforcement) = stage.start(scenario, slots, cpus, ends).await?;
-        let setup = Setup {
-            state,
-            progress,
-            journal,
-            target,
-            ends: ended,
-            slots,
-            budget,
-            retries: scenario.retries,
-            pauses: PAUSES,
-            enforcement,
-            watch: &mut watch,
-        };
-        let session = Orchestrator::begin(setup).map_err(|error| failure(&error))?;
-        session.run().await.map_err(|error| failure(&error))
-    });
-    // Whatever still runs on the runtime's threads ends with the process.
-    runtime.shutdown_background();
-    drop(lock);
-    finished
 }
 
-/// Books what is learned, and passes everything on.
-struct Booking<'a> {
+fn play(
+    scenario: &Scenario,
+    target: PreparedTarget,
+    mut run: Run<Booking>,
+    slots: usize,
     view: Box<dyn Watch>,
-    account: &'a mut Account,
+) -> Result<Finished, Failure> {
+    run.watch.view = view;
+    let Driven {
+        mut runs,
+        reason,
+        is_hasty,
+    } = drive(scenario, target, run, slots, scenario.pin)?;
+    let mut run = runs.pop().expect("the driver gives back the run it got");
+    // Shows the last progress before the summary.
+    run.watch.view = Box::new(());
+    Ok(Finished {
+        run,
+        reason,
+        is_hasty,
+    })
 }
 
-impl Watch for Booking<'_> {
+/// Adds up what the pulls cost, and passes everything on to the view.
+struct Booking {
+    view: Box<dyn Watch>,
+    account: Account,
+}
+
+impl Default for Booking {
+    fn default() -> Self {
+        Self {
+            view: Box::new(()),
+            account: Account::default(),
+        }
+    }
+}
+
+impl Watch for Booking {
     fn period(&self) -> Option<Duration> {
         self.view.period()
     }
 
-    fn launched(&mut self, slot: usize, pull: &crate::journal::PullRecord, now: &Now<'_>) {
+    fn replayed(&mut self, step: &Step) {
+        self.account.step(step);
+    }
+
+    fn launched(&mut self, slot: usize, pull: &PullRecord, now: &Now<'_>) {
         self.view.launched(slot, pull, now);
     }
 
-    fn learned(&mut self, learned: &crate::journal::Learned, now: &Now<'_>) {
+    fn learned(&mut self, learned: &Learned, now: &Now<'_>) {
         self.account.learned(learned);
         self.view.learned(learned, now);
     }
 
-    fn calibrated(&mut self, found: &crate::journal::Calibrated, now: &Now<'_>) {
+    fn calibrated(&mut self, found: &Calibrated, now: &Now<'_>) {
         self.view.calibrated(found, now);
     }
 
-    fn lost(&mut self, pull: &crate::journal::PullRecord, why: &str) {
+    fn lost(&mut self, pull: &PullRecord, why: &str) {
         self.account.lost += 1;
         self.view.lost(pull, why);
+    }
+
+    fn noticed(&mut self, text: &str) {
+        self.view.noticed(text);
     }
 
     fn stopping(&mut self, reason: EndReason, now: &Now<'_>) {

@@ -1,14 +1,62 @@
-//! Where runs are: `runs/NAME`, `runs/NAME-2`, ... in the current folder.
+//! Where runs are: `runs/NAME`, `runs/NAME-2`, ... in the current folder, or in the folder that `--runs` or
+//! `CAPTIME_RUNS` names.
 
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::Failure;
 use crate::journal::{FILE, JournalError};
 use crate::orchestrator::RunError;
 
-/// The folder that holds runs.
+/// The folder that holds runs, unless another is given.
 const RUNS: &str = "runs";
+/// The environment variable that names another.
+const VARIABLE: &str = "CAPTIME_RUNS";
+
+static CHOSEN: OnceLock<PathBuf> = OnceLock::new();
+
+/// Keeps runs in this folder from now on, as `--runs` asks.
+pub(super) fn choose(folder: PathBuf) {
+    // Already chosen only if a test calls commands.
+    let _ = CHOSEN.set(folder);
+}
+
+/// The folder that holds runs.
+pub(super) fn runs() -> PathBuf {
+    let from_environment = || std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty());
+    let chosen = CHOSEN.get().cloned();
+    chosen
+        .or_else(|| from_environment().map(PathBuf::from))
+        .unwrap_or_else(|| RUNS.into())
+}
+
+/// The run that was written to last.
+pub(super) fn latest() -> Result<PathBuf, Failure> {
+    let folder = runs();
+    let written = |run: &PathBuf| {
+        std::fs::metadata(run.join(FILE))
+            .and_then(|of| of.modified())
+            .ok()
+    };
+    let names = match runs_in(&folder) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            return Err(unreadable(&folder, &error));
+        }
+        names => names.unwrap_or_default(),
+    };
+    let all = names.into_iter().map(|name| folder.join(name));
+    all.max_by_key(written).ok_or_else(|| {
+        Failure::usage(format!("there is no run in `{}`", folder.display())).hint(Some(
+            "start one with `captime run SCENARIO`, or name the folder with `--runs` or `CAPTIME_RUNS`",
+        ))
+    })
+}
+
+/// The run that the user names, or the newest.
+pub(super) fn find_or_latest(run: Option<&Path>) -> Result<PathBuf, Failure> {
+    run.map_or_else(latest, find)
+}
 
 /// The newest run of this name, whether it exists or not.
 pub(super) fn newest(name: &str) -> PathBuf {
@@ -30,12 +78,12 @@ fn numbered(name: &str, number: u64) -> PathBuf {
     } else {
         format!("{name}-{number}")
     };
-    Path::new(RUNS).join(folder)
+    runs().join(folder)
 }
 
 /// The numbers of the runs of this name that exist.
 fn numbers(name: &str) -> impl Iterator<Item = u64> {
-    let entries = std::fs::read_dir(RUNS).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(runs()).into_iter().flatten().flatten();
     let name = name.to_owned();
     entries.filter_map(move |entry| {
         let folder = entry.file_name().into_string().ok()?;
@@ -45,7 +93,7 @@ fn numbers(name: &str) -> impl Iterator<Item = u64> {
         } else {
             rest.strip_prefix('-')?.parse().ok().filter(|n| *n > 1)?
         };
-        // A folder of another scenario that happens to be called `NAME-7` has a journal of its own name.
+        // A folder of another scenario that happens to be called `NAME-7` has a journal with its own name.
         let is_ours = match crate::journal::Reader::open(&entry.path()) {
             Ok(reader) => reader.header().name == name,
             Err(_) => true,
@@ -64,8 +112,8 @@ pub(super) fn find(run: &Path) -> Result<PathBuf, Failure> {
         return Ok(folder.unwrap_or(Path::new(".")).to_owned());
     }
     let is_name = run.components().count() == 1;
-    if is_name && Path::new(RUNS).join(run).join(FILE).exists() {
-        let exact = Path::new(RUNS).join(run);
+    if is_name && runs().join(run).join(FILE).exists() {
+        let exact = runs().join(run);
         let name = run.display().to_string();
         let newest = newest(&name);
         return Ok(if newest.join(FILE).exists() {
@@ -77,11 +125,11 @@ pub(super) fn find(run: &Path) -> Result<PathBuf, Failure> {
     Err(missing(run, is_name))
 }
 
-/// Why there is no such run, and which there are.
+/// Why there is no such run, and which runs there are.
 fn missing(run: &Path, is_name: bool) -> Failure {
     let mut places = vec![run.to_owned()];
     if is_name {
-        places.push(Path::new(RUNS).join(run));
+        places.push(runs().join(run));
     }
     for place in places {
         if let Err(error) = place.join(FILE).try_exists()
@@ -90,9 +138,10 @@ fn missing(run: &Path, is_name: bool) -> Failure {
             return unreadable(&place, &error);
         }
     }
-    let known = match runs_in(Path::new(RUNS)) {
+    let folder = runs();
+    let known = match runs_in(&folder) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            return unreadable(Path::new(RUNS), &error);
+            return unreadable(&folder, &error);
         }
         known => known.unwrap_or_default(),
     };
@@ -105,9 +154,12 @@ fn missing(run: &Path, is_name: bool) -> Failure {
         })
         .unwrap_or_else(|| {
             if known.is_empty() {
-                "there is no run in `runs/` here; `captime run` makes one".into()
+                format!(
+                    "there is no run in `{}`; `captime run` starts one",
+                    folder.display()
+                )
             } else {
-                format!("runs here are {}", listed(&known))
+                format!("runs in `{}`: {}", folder.display(), listed(&known))
             }
         });
     Failure::usage(format!("there is no run `{wanted}`")).hint(Some(hint))
@@ -115,7 +167,7 @@ fn missing(run: &Path, is_name: bool) -> Failure {
 
 fn unreadable(place: &Path, error: &Error) -> Failure {
     Failure::ours(format!("cannot read `{}`: {error}", place.display()))
-        .hint(Some("the runs of somebody else are theirs to show"))
+        .hint(Some("ask the owner of this run for access"))
 }
 
 /// What to give instead of a scenario.
@@ -125,9 +177,12 @@ fn of_scenario(file: &Path) -> Option<String> {
     }
     let name = crate::scenario::read(file).ok()?.scenario.name;
     Some(if newest(&name).join(FILE).exists() {
-        format!("that is a scenario; the run is called `{name}`")
+        format!("that is a scenario; its run is called `{name}`")
     } else {
-        format!("that is a scenario; the run is called `{name}`, and there is none in `runs/` here")
+        format!(
+            "that is a scenario; its run would be called `{name}`, but there is none in `{}`",
+            runs().display()
+        )
     })
 }
 
@@ -145,7 +200,7 @@ fn inside(folder: &Path) -> Option<String> {
 }
 
 /// The names of the runs in a folder, sorted.
-fn runs_in(folder: &Path) -> Result<Vec<String>, Error> {
+pub(super) fn runs_in(folder: &Path) -> Result<Vec<String>, Error> {
     let mut names: Vec<String> = std::fs::read_dir(folder)?
         .flatten()
         .filter(|entry| entry.path().join(FILE).exists())
@@ -155,7 +210,7 @@ fn runs_in(folder: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// As many as one can read.
+/// The first few.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 20;
     let shown = names[..names.len().min(MOST)].join(", ");
@@ -165,17 +220,17 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// The way out of a folder that belongs to something else, for commands that keep their journals in `--out`.
+/// Suggests another folder, for commands that keep their journals in `--out`.
 pub(super) fn elsewhere(failure: Failure, error: &RunError) -> Failure {
     match error {
         RunError::Changed { .. } | RunError::Lowered { .. } | RunError::Foreign { .. } => {
-            failure.hint(Some("change it back, or give another folder with `--out`"))
+            failure.hint(Some("undo the change, or use another folder with `--out`"))
         }
         RunError::Journal(_) | RunError::Lost { .. } | RunError::System(_) => failure,
     }
 }
 
-/// A run that cannot go on, as the user reads it: what the user can change is bad usage, the rest is ours.
+/// Why a run cannot continue, for the user: a usage error if the user can change it, else a failure of captime.
 pub(super) fn failure(error: &RunError) -> Failure {
     let is_usage = matches!(
         error,

@@ -6,12 +6,12 @@ use std::path::Path;
 use super::{Failure, failure};
 use crate::scenario::{self, Scenario};
 
-/// Reads a scenario; what should be known about it goes to stderr at once.
+/// Reads a scenario, and prints its warnings to stderr at once.
 pub(super) fn read_scenario(file: &Path) -> Result<Scenario, Failure> {
     let checked = scenario::read(file)?;
     let mut stderr = std::io::stderr().lock();
     for notice in checked.render_notices(failure::has_colours(&stderr)) {
-        // Nowhere to complain to when stderr itself is gone.
+        // If stderr itself is gone, this cannot be reported.
         let _ = writeln!(stderr, "{notice}\n");
     }
     Ok(checked.scenario)

@@ -1,30 +1,32 @@
-//! `captime study`: policies against each other over repetitions.
+//! `captime study`: compares policies over repetitions.
 
-mod exam;
+mod bar;
 mod folder;
+mod holdout;
 mod real;
 
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
 use super::scenario_file::read_scenario;
 use super::{Exit, Failure};
-use crate::policy::{PolicyError, PolicyKind};
-use crate::quantity;
+use crate::policy::PolicyKind;
 use crate::scenario::{Scenario, Target};
-use crate::study::{Plan, Progress, Setting, Standing, StudyError, play_all, summary_csv, text};
+use crate::study::{
+    Progress, Setting, Standing, StudyError, VirtualStudy, play_all, summary_csv, text,
+};
 use crate::target::TargetError;
 use crate::target::synthetic::{Grid, SyntheticProblem};
 
 /// The policies of the paper's main table.
 const PAPER: [&str; 3] = ["rcucb", "ucb", "ts"];
 
-/// The paper's T, where nothing else is said.
+/// The paper's T, the default number of rounds.
 const ROUNDS: u64 = 100_000;
 
-/// How often, where nothing else is said.
+/// The default number of repetitions.
 const REPETITIONS: u64 = 100;
 
 const EXAMPLES: &str = "\
@@ -40,25 +42,29 @@ Examples:
       a scenario with a synthetic or recorded target
   captime study arms.yaml --policy rcucb --policy ucb --rounds 2000 --out real
       real fits: policies take turns; `budget: {wall: 8h}` in the scenario ends
-      it, and the same command goes on
+      it, and the same command resumes
   captime study replay.yaml --budget 1h,10h,100h --repetitions 20 \\
           --policy halving --policy race
-      play on the training instances until so much CPU time is spent, judge the
+      play on the training instances until this much CPU time is spent, judge the
       answer on the test instances (`--out` draws PAR10 against CPU time)
+  captime study a.yaml b.yaml --halves 10 --budget 0.1B,1B,10B --policy race
+      the same on random halves of the instances, B being the cost of one run
+      of every arm: how much of the gap from the median to the best arm is
+      closed, on average and at worst
 
-Exit codes: 0 done; 1 failure of ours; 2 bad usage or scenario; 130 interrupted: real runs go on with the same command.";
+Exit codes: 0 done; 1 internal failure; 2 bad usage or scenario; 130 interrupted: run the same command to resume real runs.";
 
 /// Compare policies over repetitions: regret, share of censored rounds, quality of the answer
 ///
-/// Plays every policy on every problem in virtual time, on all cores; the result does not depend on the number of threads.
-/// Regret is against the best pair of the grid, whose gain is known exactly. Scenarios whose pulls are really run are compared
-/// by cumulative reward and gain; their journals are kept in `--out`.
+/// Plays every policy on every problem in virtual time, on all cores. The result does not depend on the number of threads.
+/// Regret is measured against the best pair of the grid, whose gain is known exactly. On real targets, policies are compared by
+/// cumulative reward and gain, and `--out` keeps their journals.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct StudyArgs {
-    /// `paper` for the paper's synthetic problems, or a scenario
-    #[arg(value_name = "SCENARIO|paper")]
-    what: PathBuf,
+    /// `paper` for the paper's synthetic problems, or a scenario; several with `--budget`
+    #[arg(value_name = "SCENARIO|paper", required = true)]
+    what: Vec<PathBuf>,
     /// Problems of `paper`: poscorr, negcorr, indep, large20, large50, large80 (any number of arms), lowcens
     /// [default: poscorr,negcorr,indep]
     #[arg(long, value_delimiter = ',')]
@@ -69,28 +75,36 @@ pub struct StudyArgs {
     /// A policy with options, like `rcucb:alpha=0.25,width=gain-only`; repeatable [default: rcucb, ucb and ts, or the scenario's]
     #[arg(long, value_name = "SPEC")]
     policy: Vec<String>,
-    /// Rounds of a repetition [default: the scenario's budget, or 100000; 2 x arms x limits where pulls are really run]
+    /// Rounds of a repetition [default: the scenario's budget, or 100000; 2 x arms x limits on real targets]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     rounds: Option<u64>,
-    /// CPU time to spend instead of rounds, on a recorded target: answers are judged on instances kept back, by PAR10
-    #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = budget, conflicts_with = "rounds")]
-    budget: Vec<f64>,
-    /// How often every policy meets every problem [default: 100; 1 where pulls are really run]
+    /// CPU time to spend instead of rounds, on a recorded target: answers are judged by PAR10 on held-out instances.
+    /// `0.1B` is a tenth of what one run of every arm costs at the largest limit
+    #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = holdout::budget, conflicts_with = "rounds")]
+    budget: Vec<holdout::Budget>,
+    /// Train on this many random halves of the instances, one after the other, and judge on the rest [default: train on
+    /// all but the held-out instances, or on the first half]
+    #[arg(long, value_name = "K", requires = "budget", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    halves: Option<u64>,
+    /// Pulls in flight, in virtual time [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    slots: Option<u64>,
+    /// Repetitions of every policy on every problem [default: 100; 1 with `--halves` or on real targets]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     repetitions: Option<u64>,
-    /// Where all randomness comes from [default: 1, or the scenario's]
+    /// Random seed [default: 1, or the scenario's]
     #[arg(long)]
     seed: Option<u64>,
-    /// Repetitions that run at a time [default: one per CPU]
+    /// How many repetitions to run at a time [default: one per CPU]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1024))]
     threads: Option<u64>,
-    /// How results are written to stdout
+    /// Output format on stdout
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Also write a page with charts (HTML), curves (SVG) and data (JSON, CSV) into this folder
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// No progress
+    /// Print no progress
     #[arg(long, short)]
     quiet: bool,
 }
@@ -105,16 +119,38 @@ enum Format {
     Csv,
 }
 
+impl StudyArgs {
+    fn is_paper(&self) -> bool {
+        self.what.iter().any(|what| what.as_os_str() == "paper")
+    }
+}
+
 /// Runs the command.
 pub fn run(args: StudyArgs) -> Result<Exit, Failure> {
     if !args.budget.is_empty() {
-        return exam::run(&args);
+        return holdout::run(&args);
     }
-    // Read once: what is odd about it is told each time.
-    let is_paper = args.what.as_os_str() == "paper";
-    let scenario = (!is_paper).then(|| scenario(&args)).transpose()?;
+    // Read once, because its warnings are printed each time.
+    let [file] = &args.what[..] else {
+        let message = "only a study with `--budget` takes several scenarios";
+        return Err(Failure::usage(message).hint(Some("study them one by one")));
+    };
+    let scenario = (!args.is_paper())
+        .then(|| scenario(&args, file))
+        .transpose()?;
+    if let Some(scenario) = &scenario {
+        needs_list(&args, scenario)?;
+    }
     let plan = match scenario {
-        Some(scenario) if matches!(scenario.target, Target::Command(_) | Target::Forest(_)) => {
+        // The gains of arms of an open space are not known.
+        Some(scenario)
+            if matches!(scenario.target, Target::Command(_) | Target::Forest(_))
+                || scenario.space.opened().is_some() =>
+        {
+            if args.slots.is_some() {
+                let message = "`--slots` is for virtual time, but this target takes real time";
+                return Err(Failure::usage(message).hint(Some("leave it out")));
+            }
             return real::run(&args, scenario);
         }
         scenario => plan(&args, scenario.as_ref())?,
@@ -130,12 +166,25 @@ pub fn run(args: StudyArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Refuses policies that need a finite list of arms where the space is open.
+fn needs_list(args: &StudyArgs, scenario: &Scenario) -> Result<(), Failure> {
+    let given = given_policies(args)?;
+    let mut finite = given.iter().filter(|policy| !policy.takes_more_arms());
+    match (scenario.space.opened(), finite.next()) {
+        (Some(_), Some(policy)) => Err(super::needs_sample(&format!(
+            "the policy `{}`",
+            policy.name()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// A bar for so much work, where one is wanted.
 fn progress(args: &StudyArgs, all: u64) -> Progress {
     if args.quiet {
         Progress::silent()
     } else {
-        Progress::on_terminal(all)
+        bar::on_terminal(all)
     }
 }
 
@@ -154,17 +203,6 @@ fn show(args: &StudyArgs, standings: &[Standing]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A budget in seconds.
-fn budget(text: &str) -> Result<f64, String> {
-    let seconds =
-        quantity::parse_seconds(text).map_err(|error| format!("{error}; {}", error.hint()))?;
-    if seconds > 0.0 {
-        Ok(seconds)
-    } else {
-        Err(format!("`{text}` is no time to spend; write it like `10h`"))
-    }
-}
-
 fn given_policies(args: &StudyArgs) -> Result<Vec<PolicyKind>, Failure> {
     args.policy.iter().map(|spec| policy(spec)).collect()
 }
@@ -174,15 +212,20 @@ fn threads(args: &StudyArgs) -> usize {
     args.threads.map_or_else(cores, |threads| threads as usize)
 }
 
-/// What is to be played, and on how many threads.
-fn plan(args: &StudyArgs, scenario: Option<&Scenario>) -> Result<Plan, Failure> {
-    let mut plan = Plan {
+fn slots(args: &StudyArgs) -> usize {
+    args.slots.map_or(1, |slots| slots as usize)
+}
+
+/// What to play, and on how many threads.
+fn plan(args: &StudyArgs, scenario: Option<&Scenario>) -> Result<VirtualStudy, Failure> {
+    let mut plan = VirtualStudy {
         settings: vec![],
         policies: given_policies(args)?,
         rounds: args.rounds.unwrap_or(ROUNDS),
         repetitions: args.repetitions.unwrap_or(REPETITIONS),
         seed: args.seed.unwrap_or(1),
         threads: threads(args),
+        slots: slots(args),
     };
     if let Some(scenario) = scenario {
         add_scenario(args, scenario, &mut plan)?;
@@ -198,9 +241,14 @@ fn plan(args: &StudyArgs, scenario: Option<&Scenario>) -> Result<Plan, Failure> 
     Ok(plan)
 }
 
-/// What a scenario says, where the command line does not say otherwise.
-fn add_scenario(args: &StudyArgs, scenario: &Scenario, plan: &mut Plan) -> Result<(), Failure> {
-    let setting = Setting::of_scenario(scenario).map_err(|error| refused_study(args, &error))?;
+/// Takes what the scenario says, unless the command line says otherwise.
+fn add_scenario(
+    args: &StudyArgs,
+    scenario: &Scenario,
+    plan: &mut VirtualStudy,
+) -> Result<(), Failure> {
+    let setting =
+        Setting::of_scenario(scenario).map_err(|error| refused_study(&args.what[0], &error))?;
     plan.settings = vec![setting];
     if plan.policies.is_empty() {
         plan.policies.clone_from(&scenario.policies);
@@ -210,7 +258,7 @@ fn add_scenario(args: &StudyArgs, scenario: &Scenario, plan: &mut Plan) -> Resul
     let has_other_budget = scenario.budget.wall.is_some() || scenario.budget.consumption.is_some();
     if args.rounds.is_none() && has_other_budget {
         let rounds = plan.rounds;
-        // Nowhere to complain to when stderr itself is gone.
+        // If stderr itself is gone, this cannot be reported.
         let _ = writeln!(
             io::stderr(),
             "captime: a study counts rounds, not time: playing {rounds}; `--rounds` says otherwise"
@@ -219,12 +267,12 @@ fn add_scenario(args: &StudyArgs, scenario: &Scenario, plan: &mut Plan) -> Resul
     Ok(())
 }
 
-fn refused_study(args: &StudyArgs, error: &StudyError) -> Failure {
-    Failure::usage(format!("{}: {error}", args.what.display())).hint(error.hint())
+fn refused_study(file: &Path, error: &StudyError) -> Failure {
+    Failure::usage(format!("{}: {error}", file.display())).hint(error.hint())
 }
 
-/// The scenario, which has its problem and limits from nowhere else.
-fn scenario(args: &StudyArgs) -> Result<Scenario, Failure> {
+/// The scenario. Its problem and limits cannot come from options.
+fn scenario(args: &StudyArgs, file: &Path) -> Result<Scenario, Failure> {
     for (option, given) in [("--problem", &args.problem), ("--grid", &args.grid)] {
         if !given.is_empty() {
             let message = format!("`{option}` goes with `paper`, not with a scenario");
@@ -233,7 +281,7 @@ fn scenario(args: &StudyArgs) -> Result<Scenario, Failure> {
             return Err(Failure::usage(message).hint(Some(hint)));
         }
     }
-    read_scenario(&args.what)
+    read_scenario(file)
 }
 
 fn paper_settings(args: &StudyArgs) -> Result<Vec<Setting>, Failure> {
@@ -261,7 +309,7 @@ fn without_repeats<T: PartialEq + Copy>(names: Vec<T>) -> Vec<T> {
     first.map(|(_, name)| *name).collect()
 }
 
-/// What was given, or else what is usual.
+/// What was given, or else the defaults.
 fn names<'a>(given: &'a [String], usual: &'a [&str]) -> impl Iterator<Item = &'a str> {
     let usual = if given.is_empty() { usual } else { &[] };
     given
@@ -271,11 +319,7 @@ fn names<'a>(given: &'a [String], usual: &'a [&str]) -> impl Iterator<Item = &'a
 }
 
 fn policy(spec: &str) -> Result<PolicyKind, Failure> {
-    PolicyKind::parse(spec).map_err(|errors| {
-        let message: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        let hint = errors.iter().find_map(PolicyError::hint);
-        Failure::usage(message.join("; ")).hint(hint)
-    })
+    PolicyKind::parse(spec).map_err(|errors| Failure::usage(&errors).hint(errors.hint()))
 }
 
 fn refused(error: TargetError) -> Failure {
@@ -283,7 +327,7 @@ fn refused(error: TargetError) -> Failure {
 }
 
 fn write_json(results: &impl serde::Serialize, to: &mut dyn Write) -> Result<(), Failure> {
-    // Through io::Error, so that a closed pipe is still known as one.
+    // Through io::Error, so that a closed pipe is still recognised.
     serde_json::to_writer(&mut *to, results).map_err(io::Error::from)?;
     writeln!(to)?;
     Ok(())

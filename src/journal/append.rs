@@ -1,15 +1,15 @@
-//! Writing lines: by the loop itself, whole lines at a time; syncing happens on a thread of its own.
+//! Writing lines. The loop writes whole lines itself, and a separate thread syncs them.
 //!
-//! A write reaches the kernel before it returns, so a killed captime loses nothing. What must survive a power cut too,
-//! the outcomes, is waited for: everything written when a sync begins is covered by it, so outcomes that arrive during
-//! one share the next.
+//! A write reaches the kernel before it returns, so a killed captime loses nothing. Outcomes must survive a power cut
+//! too, so captime waits for their sync. A sync covers everything that was written when it began, so outcomes that
+//! arrive during one share the next.
 //!
-//! Lines are written at the place we know to be the end of ours, not at the end of the file: what a target appends to the
-//! file is overwritten by the next line, where it would otherwise be damage in the middle for ever.
+//! A line is written where captime's last line ends, not at the end of the file. So the next line overwrites what a
+//! target appends to the file. Otherwise that would remain as damage in the middle.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -18,8 +18,9 @@ use serde::Serialize;
 
 use super::record::write_line;
 use super::{FILE, Header, JournalError, Reader};
+use crate::regular_file;
 
-/// When lines reach the disk.
+/// When lines are synced to disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syncing {
     /// Each outcome before the policy learns from it.
@@ -30,6 +31,9 @@ pub enum Syncing {
 
 /// How far the journal is on disk: the number of the last line, or why it is not.
 pub type Durable = Result<u64, io::Error>;
+
+/// A new journal until its header is on disk.
+const UNNAMED: &str = "journal.new";
 
 /// Lines of virtual rounds are handed to the kernel in pieces of this size.
 const PIECE: usize = 1 << 16;
@@ -46,36 +50,45 @@ pub struct Appender {
     lines: u64,
     pending: Vec<u8>,
     syncer: Option<Syncer>,
-    /// After a failed write nothing more is written: what follows would stand after a gap.
+    /// After a failed write nothing more is written, because it would follow a gap.
     is_broken: bool,
 }
 
 impl Appender {
-    /// Starts the journal of a new run in `folder`, which exists; its header is on disk when this returns.
+    /// Creates the journal of a new run in `folder`, which must exist. When this returns, its header is on disk.
     pub fn create(folder: &Path, header: &Header, syncing: Syncing) -> Result<Self, JournalError> {
         let path = folder.join(FILE);
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|error| JournalError::write(&path, error))?;
-        let mut new = Self::over(file, path, syncing, 0, 0);
-        new.append(header)?;
-        new.sync()?;
-        // The file's name must survive as well.
-        let folder = File::open(folder).and_then(|folder| folder.sync_all());
-        folder.map_err(|error| JournalError::write(&new.path, error))?;
+        let written = |error| JournalError::write(&path, error);
+        replaceable(&path).map_err(written)?;
+        // The journal gets its name with its header in it, so that a kill leaves none without.
+        let unnamed = folder.join(UNNAMED);
+        let _ = fs::remove_file(&unnamed);
+        let file =
+            regular_file::open_own(&unnamed, OpenOptions::new().write(true).create_new(true))
+                .map_err(written)?;
+        let mut new = Self::over(file, unnamed.clone(), syncing, 0, 0);
+        let named = new.append(header).and_then(|_| new.sync()).and_then(|()| {
+            let renamed = fs::rename(&unnamed, &path);
+            // The name must survive a power cut as well.
+            renamed
+                .and_then(|()| File::open(folder)?.sync_all())
+                .map_err(written)
+        });
+        if named.is_err() {
+            let _ = fs::remove_file(&unnamed);
+        }
+        named?;
+        new.path = path;
         Ok(new)
     }
 
-    /// Goes on with a journal that `reader` has read to its end, cutting off a torn tail.
+    /// Continues a journal that `reader` has read to its end. Cuts off an incomplete last line.
     pub fn resume(reader: &Reader, syncing: Syncing) -> Result<Self, JournalError> {
         let path = reader.path().to_owned();
-        let open = OpenOptions::new().write(true).open(&path);
-        let file = open.map_err(|error| JournalError::write(&path, error))?;
-        file.set_len(reader.whole())
+        let opened = regular_file::open_own(&path, OpenOptions::new().write(true));
+        let file = opened.map_err(|error| JournalError::write(&path, error))?;
+        whole(&file, reader.whole())
+            .and_then(|()| file.set_len(reader.whole()))
             .map_err(|error| JournalError::write(&path, error))?;
         Ok(Self::over(
             file,
@@ -86,7 +99,13 @@ impl Appender {
         ))
     }
 
-    fn over(file: File, path: PathBuf, syncing: Syncing, length: u64, lines: u64) -> Self {
+    pub(super) fn over(
+        file: File,
+        path: PathBuf,
+        syncing: Syncing,
+        length: u64,
+        lines: u64,
+    ) -> Self {
         Self {
             file,
             path,
@@ -99,7 +118,7 @@ impl Appender {
         }
     }
 
-    /// Has syncs done on a thread of their own, which reports through `tell` after each.
+    /// Moves syncing to a separate thread, which reports through `tell` after each sync.
     pub fn sync_elsewhere(
         &mut self,
         tell: impl Fn(Durable) + Send + 'static,
@@ -108,13 +127,13 @@ impl Appender {
             .file
             .try_clone()
             .map_err(|error| JournalError::write(&self.path, error))?;
-        let syncer =
-            Syncer::start(file, tell).map_err(|error| JournalError::write(&self.path, error))?;
+        let syncer = Syncer::start(file, self.path.clone(), tell)
+            .map_err(|error| JournalError::write(&self.path, error))?;
         self.syncer = Some(syncer);
         Ok(())
     }
 
-    /// When lines reach the disk.
+    /// When lines are synced to disk.
     pub fn syncing(&self) -> Syncing {
         self.syncing
     }
@@ -139,7 +158,7 @@ impl Appender {
         if self.is_broken || self.pending.is_empty() {
             return Ok(());
         }
-        // Our line would stand behind a hole.
+        // Otherwise the line would follow a hole.
         let intact = whole(&self.file, self.length);
         intact.map_err(|error| {
             self.is_broken = true;
@@ -154,24 +173,26 @@ impl Appender {
             Err(error) => {
                 self.is_broken = true;
                 self.pending.clear();
-                // Leaves whole lines only; if this fails too, the next start cuts the torn tail.
+                // Leaves whole lines only. If this fails too, the next start cuts the incomplete line.
                 let _ = self.file.set_len(self.length);
                 Err(JournalError::write(&self.path, error))
             }
         }
     }
 
-    /// Asks for everything written so far to be made durable; the syncing thread tells when it is.
-    ///
-    /// Without such a thread it is done here and now.
-    pub fn request_sync(&mut self) -> Result<(), JournalError> {
+    /// Requests a sync of everything written so far. Returns the last line if that is already durable (or, in virtual
+    /// time, need not be). Otherwise the syncing thread reports it later.
+    pub fn request_sync(&mut self) -> Result<Option<u64>, JournalError> {
+        if self.syncing == Syncing::AtEnd {
+            return Ok(Some(self.lines));
+        }
         self.flush()?;
         match &self.syncer {
             Some(syncer) => {
                 syncer.request(self.lines);
-                Ok(())
+                Ok(None)
             }
-            None => self.sync(),
+            None => self.sync().map(|()| Some(self.lines)),
         }
     }
 
@@ -183,33 +204,58 @@ impl Appender {
         }
         let ended = || {
             if self.file.metadata()?.len() > self.length {
-                // Somebody else's: ours ends here.
+                // Another program appended this.
                 self.file.set_len(self.length)?;
             }
-            synced(&self.file)
+            synced(&self.file, &self.path)
         };
         ended().map_err(|error| JournalError::write(&self.path, error))
     }
 
-    /// An error of the syncing thread, as one of the journal.
+    /// Turns an error of the syncing thread into one of the journal.
     pub fn failed(&self, error: io::Error) -> JournalError {
         JournalError::write(&self.path, error)
     }
 }
 
-/// Brings a file to disk, and makes sure that it can be found there: whoever deletes it must not cost us a night.
-fn synced(file: &File) -> io::Result<()> {
+/// Syncs a file, and checks that it still is the one of this name: a journal that is gone must not cost a night of work.
+fn synced(file: &File, path: &Path) -> io::Result<()> {
     file.sync_data()?;
-    if file.metadata()?.nlink() == 0 {
-        return Err(gone("it was deleted while the run went on"));
+    let is_same = match fs::symlink_metadata(path) {
+        Ok(named) => {
+            let ours = file.metadata()?;
+            (named.dev(), named.ino()) == (ours.dev(), ours.ino())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(gone("it was deleted during the run"));
+        }
+        // What cannot be looked at now may still be there: a journal on a network disk that is away for a moment.
+        Err(_) => true,
+    };
+    if !is_same {
+        return Err(gone("it was replaced during the run"));
     }
     Ok(())
 }
 
-/// Makes sure that nobody has cut off what we wrote.
+/// Checks that a new journal takes no one's place, except that of an empty file.
+fn replaceable(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(found) if found.is_file() && found.len() == 0 => Ok(()),
+        Ok(found) if found.is_symlink() => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is a symbolic link",
+        )),
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+    }
+}
+
+/// Checks that nothing was cut off.
 fn whole(file: &File, length: u64) -> io::Result<()> {
     if file.metadata()?.len() < length {
-        return Err(gone("it was shortened while the run went on"));
+        return Err(gone("it was shortened during the run"));
     }
     Ok(())
 }
@@ -226,14 +272,18 @@ struct Syncer {
 }
 
 impl Syncer {
-    fn start(file: File, tell: impl Fn(Durable) + Send + 'static) -> io::Result<Self> {
+    fn start(
+        file: File,
+        path: PathBuf,
+        tell: impl Fn(Durable) + Send + 'static,
+    ) -> io::Result<Self> {
         let (requests, inbox) = mpsc::channel::<u64>();
         let work = move || {
             while let Ok(mut line) = inbox.recv() {
                 while let Ok(later) = inbox.try_recv() {
                     line = later;
                 }
-                tell(synced(&file).map(|()| line));
+                tell(synced(&file, &path).map(|()| line));
             }
         };
         let thread = std::thread::Builder::new()

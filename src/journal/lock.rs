@@ -1,17 +1,17 @@
-//! One captime per run folder.
+//! Only one captime at a time may write to a run's folder.
 //!
-//! The lock is an open-file-description lock, which NFS servers honour too and which ends with its process, however that
-//! dies. The lock file holds host and process, to name the holder, and to judge by where a file system has no locks.
+//! The lock is an open-file-description lock. NFS servers honour it too, and it ends with its process, however that
+//! dies. The lock file holds host and process, to name the holder, and to decide if a file system has no locks.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 
 use super::JournalError;
+use crate::regular_file;
 
 /// The lock file's name in a run's folder.
 const FILE: &str = "lock";
@@ -24,19 +24,15 @@ pub struct RunLock {
 }
 
 impl RunLock {
-    /// Takes the lock of this folder, or says who has it.
+    /// Takes the lock of this folder, or names the process that has it.
     pub fn take(folder: &Path) -> Result<Self, JournalError> {
         let path = folder.join(FILE);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = regular_file::open_own(&path, &mut options)
             .map_err(|error| JournalError::write(&path, error))?;
         let mut holder = String::new();
-        // Whatever stands there only helps to name the holder.
+        // The text only serves to name the holder.
         let _ = (&file).take(1000).read_to_string(&mut holder);
         let holder = holder.trim().to_owned();
         let is_taken = match fcntl(&file, FcntlArg::F_OFD_SETLK(&whole_file(libc::F_WRLCK))) {
@@ -63,6 +59,21 @@ impl RunLock {
         Ok(lock)
     }
 
+    /// Which process is writing to this folder now, if any. Does not take the lock.
+    pub fn holder(folder: &Path) -> Option<String> {
+        let file =
+            regular_file::open_own(&folder.join(FILE), OpenOptions::new().read(true)).ok()?;
+        let mut holder = String::new();
+        (&file).take(1000).read_to_string(&mut holder).ok()?;
+        let holder = holder.trim();
+        let mut found = whole_file(libc::F_WRLCK);
+        let is_held = match fcntl(&file, FcntlArg::F_OFD_GETLK(&mut found)) {
+            Ok(_) => i32::from(found.l_type) != libc::F_UNLCK,
+            Err(_) => is_alive(holder),
+        };
+        is_held.then(|| holder.to_owned())
+    }
+
     fn write(&self, text: &str) -> Result<(), JournalError> {
         let mut file = &self.file;
         file.set_len(0)
@@ -74,7 +85,7 @@ impl RunLock {
 
 impl Drop for RunLock {
     fn drop(&mut self) {
-        // Tells those who judge by the text that we left; the lock itself ends with the descriptor.
+        // For file systems without locks, where the text decides. The lock itself ends with the descriptor.
         let _ = self.file.set_len(0);
     }
 }
@@ -100,7 +111,7 @@ fn host() -> String {
         .to_owned()
 }
 
-/// Whether the process this text names may still be there: on another host nobody can tell, so yes.
+/// Whether the process that this text names may still be running. On another host it may be, so true.
 fn is_alive(holder: &str) -> bool {
     let mut words = holder.split_whitespace();
     let (Some("process"), Some(process), Some("on"), Some(on)) =
@@ -116,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_is_refused_and_told_who_has_it() {
+    fn the_second_is_refused_and_learns_who_has_it() {
         let folder = tempfile::tempdir().unwrap();
         let first = RunLock::take(folder.path()).unwrap();
         let refused = RunLock::take(folder.path()).unwrap_err();
@@ -125,7 +136,10 @@ mod tests {
             message.contains(&format!("process {}", std::process::id())),
             "{message}"
         );
+        let holder = RunLock::holder(folder.path()).unwrap();
+        assert_eq!(holder, myself());
         drop(first);
+        assert_eq!(RunLock::holder(folder.path()), None);
         RunLock::take(folder.path()).unwrap();
     }
 

@@ -1,8 +1,9 @@
-//! The record of a run: JSON lines in `runs/NAME/journal.jsonl`, all that a run knows and all that its readers need.
+//! The record of a run: JSON lines in `runs/NAME/journal.jsonl`, with everything a run knows and everything its readers
+//! need.
 //!
-//! A versioned header, then one line per pull and per outcome, each with its line number and a CRC. What a policy learns
-//! from is on disk first, so replaying the file through the same `launched` and `observe` restores it exactly; whoever
-//! reports on a run reads nothing else.
+//! It has a versioned header, then one line per pull and per outcome, each with its line number and a CRC. Outcomes are
+//! on disk before a policy learns from them, so replaying the file through the same `launched` and `observe` restores
+//! the policy exactly. Reports read nothing else.
 //!
 //! ```
 //! use captime::journal::{OutcomeRecord, Reader, Record, Syncing};
@@ -26,7 +27,7 @@
 //! })?;
 //! run.journal.sync()?;
 //!
-//! // Whoever reads it, also while it grows:
+//! // Readers may open it while it grows:
 //! let mut reader = Reader::open(&folder)?;
 //! assert_eq!(reader.header().name, "mine");
 //! let mut rewards = vec![];
@@ -50,19 +51,20 @@ mod tests;
 
 pub use append::{Appender, Durable, Syncing};
 pub use lock::RunLock;
+pub use machine::Load;
 pub use read::{Damage, Reader};
 pub use record::{
-    By, Calibrated, End, EndReason, Header, Lost, Machine, OutcomeRecord, PullRecord, Record,
-    Session, VERSION,
+    ArmRecord, By, Calibrated, End, EndReason, Header, Lost, Machine, OutcomeRecord, PullRecord,
+    Record, Session, VERSION,
 };
 pub use replay::{Learned, Replay, Step};
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::scenario::shell_word;
+use crate::markup::shell_word;
 
-/// This moment, as journals write it: UTC, to the second.
+/// The current time as journals write it: UTC, to the second.
 pub fn timestamp() -> String {
     jiff::Timestamp::now().strftime("%FT%TZ").to_string()
 }
@@ -79,9 +81,15 @@ pub enum JournalError {
         /// The run's folder.
         folder: PathBuf,
     },
-    /// A journal that ends before its first line does: the run was killed while it was made.
+    /// A journal of no bytes.
     #[error("{} is empty", path.display())]
     Empty {
+        /// The journal.
+        path: PathBuf,
+    },
+    /// A journal that ends before its first line does. captime leaves none: a new journal gets its name with its header.
+    #[error("{} is not a journal: it has no complete line", path.display())]
+    NoLine {
         /// The journal.
         path: PathBuf,
     },
@@ -101,7 +109,7 @@ pub enum JournalError {
         /// What the system said.
         source: io::Error,
     },
-    /// A line in the middle is not what was written.
+    /// A line in the middle is damaged.
     #[error("{} is damaged: line {line} {damage}", path.display())]
     Damaged {
         /// The journal.
@@ -111,7 +119,7 @@ pub enum JournalError {
         /// What is wrong with it.
         damage: Damage,
     },
-    /// Written by a captime that knows more than we do.
+    /// Written by a newer captime.
     #[error("{} is of journal version {found}; this captime reads up to {VERSION}", path.display())]
     Newer {
         /// The journal.
@@ -119,22 +127,22 @@ pub enum JournalError {
         /// Its version.
         found: u64,
     },
-    /// The lines are whole but tell no story: an outcome without its pull, a round that ends twice.
+    /// The lines are whole but contradict each other: an outcome without its pull, a round that ends twice.
     #[error("{}: line {line}: {what}", path.display())]
     Senseless {
         /// The journal.
         path: PathBuf,
         /// The line, counted from 1.
         line: u64,
-        /// What cannot be.
+        /// The contradiction.
         what: &'static str,
     },
-    /// Somebody else works on this run.
-    #[error("another captime works on {} ({holder})", folder.display())]
+    /// Another captime is using this run.
+    #[error("another captime is working on {} ({holder})", folder.display())]
     Locked {
         /// The run's folder.
         folder: PathBuf,
-        /// Who, as far as is known.
+        /// Its process, as far as is known.
         holder: String,
     },
 }
@@ -148,14 +156,21 @@ impl JournalError {
                 folder.parent().unwrap_or(Path::new(".")).display()
             )),
             Self::Write { source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(
-                    "the disk is full: make room, then the same `captime run` goes on where it stopped".into(),
-                ),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    Some("the disk is full: make room, then run the same command to resume".into())
+                }
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                     Some("start captime in a folder you may write to".into())
                 }
+                io::ErrorKind::InvalidInput => Some(
+                    "captime writes to regular files only and follows no link: move it away, or use another folder"
+                        .into(),
+                ),
                 _ => None,
             },
+            Self::Damaged { line: 1, .. } | Self::NoLine { .. } => Some(
+                "restore the file from a copy, or start a new run and leave this folder as it is".into(),
+            ),
             Self::Damaged { path, line, .. } | Self::Senseless { path, line, .. } => {
                 let word = |path: &Path| shell_word(&path.display().to_string());
                 let (journal, kept) = (word(path), word(&path.with_extension("kept")));
@@ -167,9 +182,9 @@ impl JournalError {
             }
             Self::Newer { .. } => Some("use the captime that wrote it, or a newer one".into()),
             Self::Locked { .. } => {
-                Some("wait for it or stop it; `--fresh` starts a new run beside it".into())
+                Some("wait for it or stop it, or start a new run with `--fresh`".into())
             }
-            Self::Empty { .. } => Some("`captime run` starts it anew".into()),
+            Self::Empty { .. } => Some("`captime run` starts it again".into()),
             Self::Read { .. } => None,
         }
     }

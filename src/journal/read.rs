@@ -1,4 +1,4 @@
-//! Reading lines, of a journal at rest or of one that still grows.
+//! Reads the lines of a journal, finished or still growing.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::record::{claimed_version, read_line, verify};
 use super::{FILE, Header, JournalError, Record, VERSION};
+use crate::regular_file;
 
 /// What is wrong with a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -13,17 +14,17 @@ pub enum Damage {
     /// It does not end in a CRC.
     #[error("is not a whole record")]
     Unsealed,
-    /// Its CRC is that of other bytes.
+    /// Its CRC does not match its bytes.
     #[error("was changed after it was written (its CRC does not match)")]
     Changed,
-    /// Its number is not that of its place.
+    /// Its number does not match its position.
     #[error("is record {number}: lines are missing or doubled")]
     Misplaced {
         /// The number it has.
         number: u64,
     },
-    /// Sealed, but no record we know.
-    #[error("is not a record we know")]
+    /// Whole, but of an unknown type.
+    #[error("has an unknown record type")]
     Unreadable,
 }
 
@@ -49,14 +50,17 @@ impl Reader {
     /// Opens the journal of the run in `folder`.
     pub fn open(folder: &Path) -> Result<Self, JournalError> {
         let path = folder.join(FILE);
-        let file = File::open(&path).map_err(|error| JournalError::read(&path, error))?;
+        let file = regular_file::open(&path).map_err(|error| JournalError::read(&path, error))?;
         let mut input = BufReader::with_capacity(BUFFER, file);
         let mut line = vec![];
         input
             .read_until(b'\n', &mut line)
             .map_err(|error| JournalError::read(&path, error))?;
-        if line.pop() != Some(b'\n') {
+        if line.is_empty() {
             return Err(JournalError::Empty { path });
+        }
+        if line.pop() != Some(b'\n') {
+            return Err(JournalError::NoLine { path });
         }
         if let Some(found) = claimed_version(&line).filter(|&found| found > VERSION) {
             return Err(JournalError::Newer { path, found });
@@ -110,13 +114,13 @@ impl Reader {
         self.whole
     }
 
-    /// Whether the last `next` stopped before the end of the file, at something that is not a whole line: the line being
-    /// written right now, or the torn tail of a run that was killed.
+    /// Whether the last `next` stopped before the end of the file, at something that is not a whole line: the line
+    /// being written right now, or the incomplete last line of a run that was killed.
     pub fn is_torn(&self) -> bool {
         self.is_torn
     }
 
-    /// The next record, or none when there is no further whole line yet; may be asked again while the journal grows.
+    /// The next record, or `None` if there is no further whole line yet. Call it again while the journal grows.
     #[expect(
         clippy::should_implement_trait,
         reason = "it lends from its buffer and may fail"
@@ -131,7 +135,7 @@ impl Reader {
         }
         let number = self.lines + 1;
         if let Err(damage) = verify(&self.line, number) {
-            // Only a tail may be torn: anything whole after it means that the file was damaged later.
+            // Only the last line may be incomplete. A whole line after it means that the file was damaged later.
             while self.read()? {
                 if is_sealed(&self.line) {
                     return Err(JournalError::Damaged {
@@ -154,7 +158,7 @@ impl Reader {
         read.map(Some)
     }
 
-    /// Reads a line without its newline; false, with what there is of it, when it has none yet.
+    /// Reads a line without its newline. False if the newline is not there yet, with as much as there is.
     fn read(&mut self) -> Result<bool, JournalError> {
         self.line.clear();
         self.input
@@ -167,7 +171,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// Goes back to the end of the last whole line, to look again at what follows it.
+    /// Goes back to the end of the last whole line, to read again what follows it.
     fn rewind(&mut self) -> Result<(), JournalError> {
         self.is_torn = false;
         self.input

@@ -1,7 +1,7 @@
-//! What stands on a line.
+//! The contents of a line.
 //!
-//! The first key of a line says what it is (`journal`, `session`, `pull`, `outcome`, ...), `n` is its number in the file and
-//! `crc` the CRC-32 of all bytes before `,"crc"`. Numbers are written so that they read back to the last bit.
+//! The first key of a line says what it is (`journal`, `session`, `pull`, `outcome`, ...), `n` is its number in the
+//! file and `crc` the CRC-32 of all bytes before `,"crc"`. Numbers are written so that they read back to the last bit.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,12 @@ use serde_json::Value;
 
 use super::Damage;
 use crate::round::{ArmId, Limit, Observation, ObservationError, Pull, Round};
+use crate::space::open::Origin;
 
-/// The newest format we write and read.
-pub const VERSION: u64 = 1;
+/// The newest format, which is written and read.
+pub const VERSION: u64 = 2;
 
-/// The first line: everything about the run that is settled before its first round.
+/// The first line: everything about the run that is fixed before its first round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// The version of this format.
@@ -29,23 +30,21 @@ pub struct Header {
     pub file: String,
     /// The folder its paths are relative to.
     pub folder: String,
-    /// BLAKE3 of what the scenario means, however it is written.
+    /// BLAKE3 of the checked scenario, however it is written.
     pub hash: String,
     /// The seed all randomness comes from.
     pub seed: u64,
-    /// Whether the target runs in virtual time: then no times are recorded and nothing is synced before the end.
+    /// Whether the target runs in virtual time. Then no times are recorded, and nothing is synced before the end.
     #[serde(default, rename = "virtual")]
     pub is_virtual: bool,
     /// Where it was started.
     pub machine: Machine,
-    /// What of the limits can be enforced here; null where nothing is run.
+    /// Which limits can be enforced here. Null if nothing is run.
     pub enforcement: Value,
-    /// What decisions and reports need of the scenario, with what was read from the files it refers to.
+    /// The checked scenario, with what was read from the files it refers to: everything needed for resuming and
+    /// reading.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub resolved: Value,
-    /// What the scenario means, to compare with when the run goes on.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub normal: Value,
     /// The scenario's text, so that a reader needs no other file.
     pub scenario: String,
 }
@@ -57,9 +56,9 @@ pub struct Machine {
     pub host: String,
     /// Kernel name and release.
     pub kernel: String,
-    /// CPUs we may use.
+    /// CPUs that captime may use.
     pub cpus: usize,
-    /// What the CPUs are.
+    /// The model of the CPUs.
     pub cpu: String,
     /// Bytes of memory.
     pub memory: u64,
@@ -77,21 +76,34 @@ pub struct Session {
     pub slots: usize,
     /// The budget in force, which may be raised from session to session.
     pub budget: Value,
-    /// What of the limits can be enforced in this session.
+    /// Which limits can be enforced in this session.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub enforcement: Value,
 }
 
-/// Who chose a pull, where it was not the policy.
+/// What chose a pull, if not the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
     /// `limits.calibrate`, under the guard.
     Calibration,
-    /// A look at other arms after the first pulls all failed.
+    /// Probing other arms after the first pulls all failed.
     Probe,
     /// `captime record`, which runs every arm in its turn.
     Record,
+    /// `captime test`, which runs some arms side by side.
+    Test,
+}
+
+/// An arm of an open space is about to be pulled for the first time: it gets its number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmRecord {
+    /// Its number.
+    pub arm: ArmId,
+    /// What it runs with.
+    pub configuration: serde_json::Map<String, Value>,
+    /// Where it came from.
+    pub origin: Origin,
 }
 
 /// A pull is about to be started.
@@ -107,12 +119,12 @@ pub struct PullRecord {
     /// The instance it runs on, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<u32>,
-    /// The seed handed to the target.
+    /// The seed for the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// How many outcomes the policy had learned from when it chose.
     pub seen: u64,
-    /// Who chose it, if not the policy.
+    /// What chose it, if not the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<By>,
 }
@@ -128,7 +140,7 @@ impl PullRecord {
     }
 }
 
-/// A pull ended. Exactly one of `reward`, `censored` and `failed` is there.
+/// A pull ended. Has exactly one of `reward`, `censored` and `failed`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OutcomeRecord<'a> {
     /// Its round.
@@ -148,10 +160,10 @@ pub struct OutcomeRecord<'a> {
     /// The guard it hit: `wall`, `cpu` or `memory`.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub guard: Option<Cow<'a, str>>,
-    /// The score as read, where `worst` and `best` map it to the reward.
+    /// The score as read, if `worst` and `best` map it to the reward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// Whether the score lay outside of `worst` and `best`.
+    /// Whether the score was outside `worst` and `best`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub clamped: bool,
     /// Wall time in seconds.
@@ -172,24 +184,28 @@ pub struct OutcomeRecord<'a> {
     /// The end of what a failed command wrote to stderr.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<Cow<'a, str>>,
-    /// What of `cpu` and `memory` is a lower bound although the session's enforcement is exact: `cpu`, `memory` or `cpu,memory`.
+    /// Which of `cpu` and `memory` is a lower bound although the session's enforcement is exact: `cpu`, `memory` or
+    /// `cpu,memory`.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub inexact: Option<Cow<'a, str>>,
-    /// The slot it ran in, counted from 1, where there are several.
+    /// The slot it ran in, counted from 1, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<u32>,
-    /// Seconds the run had been going for, over all its sessions.
+    /// The node it ran on, if captime runs pulls on several.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub node: Option<Cow<'a, str>>,
+    /// Seconds since the run began, over all its sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<f64>,
 }
 
-/// Why an outcome line tells nothing.
+/// Why an outcome line cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Untold {
-    /// None or several of reward, censored and failed.
+    /// None or several of `reward`, `censored` and `failed`.
     #[error("an outcome is one of `reward`, `censored` and `failed`")]
     NotOneOf,
-    /// A value nobody can learn from.
+    /// A value that is not possible.
     #[error(transparent)]
     Value(#[from] ObservationError),
 }
@@ -208,7 +224,7 @@ impl OutcomeRecord<'_> {
         }
     }
 
-    /// The same with texts of its own.
+    /// The same with owned texts.
     pub fn into_owned(self) -> OutcomeRecord<'static> {
         let own = |text: Option<Cow<'_, str>>| text.map(|text| Cow::Owned(text.into_owned()));
         OutcomeRecord {
@@ -216,6 +232,7 @@ impl OutcomeRecord<'_> {
             guard: own(self.guard),
             stderr: own(self.stderr),
             inexact: own(self.inexact),
+            node: own(self.node),
             ..self
         }
     }
@@ -226,42 +243,46 @@ impl OutcomeRecord<'_> {
 pub struct Calibrated {
     /// Ascending.
     pub limits: Vec<Limit>,
-    /// Seconds the run had been going for.
+    /// Seconds since the run began, over all its sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<f64>,
 }
 
-/// A pull whose launcher was lost: it says nothing, and its round runs again.
+/// A pull whose runner was lost. It has no outcome, and its round runs again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Lost {
     /// Its round.
     pub lost: Round,
-    /// What became of it.
+    /// What happened.
     pub why: String,
+    /// The node that was lost with it, if captime runs pulls on several. Then the loss does not count against the
+    /// round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 /// Why a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndReason {
-    /// All rounds of the budget were played.
+    /// All rounds of the budget are done.
     Rounds,
-    /// The wall time of the budget is over.
+    /// The time budget is used up.
     Wall,
-    /// The consumption of the budget is used up.
+    /// The consumption budget is used up.
     Consumption,
     /// A signal.
     Interrupted,
-    /// The first pulls all failed: the scenario is wrong.
+    /// The first pulls all failed, so the scenario is probably wrong.
     FirstFailures,
 }
 
-/// A session ended in good order.
+/// A session ended in an orderly way.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct End {
     /// Why.
     pub end: EndReason,
-    /// Seconds the run had been going for, over all its sessions.
+    /// Seconds since the run began, over all its sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<f64>,
 }
@@ -273,6 +294,8 @@ pub enum Record<'a> {
     Header(Box<Header>),
     /// captime started on this run.
     Session(Session),
+    /// An arm gets its number.
+    Arm(Box<ArmRecord>),
     /// A pull is about to start.
     Pull(PullRecord),
     /// A pull ended.
@@ -313,14 +336,14 @@ fn itoa(n: u64) -> Vec<u8> {
     n.to_string().into_bytes()
 }
 
-/// Checks that a line (without its newline) is as it was written, as number `n`.
+/// Checks that a line (without its newline) is unchanged and has number `n`.
 pub(super) fn verify(line: &[u8], n: u64) -> Result<(), Damage> {
     let crc = sealed_crc(line).ok_or(Damage::Unsealed)?;
     let body = &line[..line.len() - SEAL_LENGTH];
     if crc32fast::hash(body) != crc {
         return Err(Damage::Changed);
     }
-    // The number stands right before the seal: read it there, so that no record needs a field for it.
+    // The number is right before the seal. Reading it there saves every record a field for it.
     let digits = body
         .iter()
         .rev()
@@ -358,6 +381,7 @@ fn parse(line: &[u8]) -> serde_json::Result<Record<'_>> {
         .and_then(|rest| rest.split('"').next());
     Ok(match first_key {
         Some("outcome") => Record::Outcome(serde_json::from_str(text)?),
+        Some("arm") => Record::Arm(serde_json::from_str(text)?),
         Some("pull") => Record::Pull(serde_json::from_str(text)?),
         Some("journal") => Record::Header(serde_json::from_str(text)?),
         Some("session") => Record::Session(serde_json::from_str(text)?),
@@ -368,7 +392,7 @@ fn parse(line: &[u8]) -> serde_json::Result<Record<'_>> {
     })
 }
 
-/// The version a first line claims, whatever else is on it: a newer journal may be sealed in ways we do not know.
+/// The version that a first line claims, whatever else is on it: a newer journal may be sealed differently.
 pub(super) fn claimed_version(line: &[u8]) -> Option<u64> {
     let rest = line.strip_prefix(br#"{"journal":"#)?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -438,7 +462,7 @@ mod tests {
             for flip in [1, 0x20, 0x80] {
                 let mut changed = written.clone();
                 changed[place] ^= flip;
-                // The one change that means nothing: the case of the CRC's own letters.
+                // The one change without effect: the case of the CRC's own letters.
                 if changed.eq_ignore_ascii_case(&written) && place >= written.len() - 10 {
                     continue;
                 }

@@ -1,12 +1,14 @@
-//! A journal as the run lived it: what was launched and what was learned, in the order in which it happened.
+//! A journal as a sequence of steps: what was launched and what was learned, in the order in which it happened.
 //!
-//! An outcome is written before it is learned from, so with several slots a line may stand before the launch that it
-//! followed. Each pull says how many outcomes had been learned from when it was chosen; that restores the order exactly.
+//! An outcome is written before it is learned from. So with several slots, its line may precede a launch that was
+//! decided without it. Each pull records how many outcomes had been learned from when it was chosen, and that restores
+//! the order exactly.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{
-    Calibrated, End, JournalError, Lost, OutcomeRecord, PullRecord, Reader, Record, Session,
+    ArmRecord, Calibrated, End, JournalError, Lost, OutcomeRecord, PullRecord, Reader, Record,
+    Session,
 };
 use crate::round::{Observation, Round};
 
@@ -15,6 +17,8 @@ use crate::round::{Observation, Round};
 pub enum Step {
     /// captime was started on the run.
     Session(Session),
+    /// An arm of an open space got its number: the pull that follows is its first.
+    Opened(Box<ArmRecord>),
     /// A pull was started.
     Launched(PullRecord),
     /// The policy learned from an outcome.
@@ -30,11 +34,11 @@ pub enum Step {
 /// A pull with its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learned {
-    /// What was launched.
+    /// The pull.
     pub pull: PullRecord,
-    /// What the policy sees of it.
+    /// What the policy sees of its outcome.
     pub observation: Observation,
-    /// All that is known of it.
+    /// Everything that is known about its outcome.
     pub outcome: OutcomeRecord<'static>,
 }
 
@@ -43,10 +47,12 @@ pub struct Learned {
 pub struct Replay {
     reader: Reader,
     in_flight: BTreeMap<Round, PullRecord>,
-    /// Outcomes that are written but not known to be learned from.
+    /// Outcomes that are written, but perhaps not learned from yet.
     waiting: VecDeque<Box<Learned>>,
-    /// A step that has to wait until some of them are learned from, and until how many are.
-    next: Option<(u64, Step)>,
+    /// Steps that have to wait until some of them are learned from, and until how many are.
+    next: VecDeque<(u64, Step)>,
+    /// The arm of the pull that is written next. Without that pull it was never opened.
+    arm: Option<Box<ArmRecord>>,
     launched: u64,
     learned: u64,
 }
@@ -58,13 +64,14 @@ impl Replay {
             reader,
             in_flight: BTreeMap::new(),
             waiting: VecDeque::new(),
-            next: None,
+            next: VecDeque::new(),
+            arm: None,
             launched: 0,
             learned: 0,
         }
     }
 
-    /// The journal behind it, read as far as it was.
+    /// The journal behind it, as far as it has been read.
     pub fn into_reader(self) -> Reader {
         self.reader
     }
@@ -79,30 +86,29 @@ impl Replay {
         self.in_flight.values()
     }
 
-    /// Outcomes that are on disk but that no later decision is known to rest on: they are learned from next.
+    /// Outcomes that are on disk, but that no later decision is known to be based on. They are learned from next.
     ///
-    /// Whoever follows a journal that grows may take them early: later steps come all the same.
+    /// A reader of a growing journal may take them early. Later steps stay the same.
     pub fn take_waiting(&mut self) -> Option<Box<Learned>> {
         let taken = self.waiting.pop_front();
         self.learned += u64::from(taken.is_some());
         taken
     }
 
-    /// The next step, or none when the journal has no further whole line yet.
+    /// The next step, or `None` if the journal has no further whole line yet.
     #[expect(
         clippy::should_implement_trait,
         reason = "it may fail, and may be asked again later"
     )]
     pub fn next(&mut self) -> Result<Option<Step>, JournalError> {
         loop {
-            if let Some((learned, step)) = self.next.take() {
-                if self.learned >= learned {
-                    return Ok(Some(step));
+            if let Some((learned, _)) = self.next.front() {
+                if self.learned >= *learned {
+                    return Ok(self.next.pop_front().map(|(_, step)| step));
                 }
                 let Some(outcome) = self.waiting.pop_front() else {
                     return Err(self.senseless("a pull that rests on outcomes that are not there"));
                 };
-                self.next = Some((learned, step));
                 self.learned += 1;
                 return Ok(Some(Step::Learned(outcome)));
             }
@@ -117,7 +123,7 @@ impl Replay {
                         return Err(self.senseless("an outcome of a round that is not under way"));
                     };
                     let Ok(observation) = outcome.observation(pull.pull()) else {
-                        return Err(self.senseless("an outcome nobody can learn from"));
+                        return Err(self.senseless("an outcome that is not possible"));
                     };
                     self.waiting.push_back(Box::new(Learned {
                         pull,
@@ -131,9 +137,15 @@ impl Replay {
                     }
                     self.launched += 1;
                     self.in_flight.insert(pull.round, pull);
-                    self.next = Some((pull.seen, Step::Launched(pull)));
+                    if let Some(arm) = self.arm.take().filter(|arm| arm.arm == pull.arm) {
+                        self.next.push_back((pull.seen, Step::Opened(arm)));
+                    }
+                    self.next.push_back((pull.seen, Step::Launched(pull)));
                 }
-                Record::Calibrated(limits) => self.next = Some((written, Step::Calibrated(limits))),
+                Record::Arm(arm) => self.arm = Some(arm),
+                Record::Calibrated(limits) => {
+                    self.next.push_back((written, Step::Calibrated(limits)));
+                }
                 Record::Session(session) => return Ok(Some(Step::Session(session))),
                 Record::Lost(lost) => return Ok(Some(Step::Lost(lost))),
                 Record::End(end) => return Ok(Some(Step::End(end))),

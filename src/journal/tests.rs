@@ -32,7 +32,6 @@ fn header() -> Header {
         },
         enforcement: Value::Null,
         resolved: Value::Null,
-        normal: Value::Null,
         scenario: "name: try\ntarget: external\n".into(),
     }
 }
@@ -98,7 +97,7 @@ fn a_reader_follows_a_journal_that_grows() {
     assert_eq!(read_all(&mut reader).unwrap(), 2);
     writer.append(&pull(2, 1)).unwrap();
     assert_eq!(reader.next().unwrap(), Some(Record::Pull(pull(2, 1))));
-    // Half a line is no line, and no damage.
+    // An incomplete last line is not a record, and not damage.
     let path = folder.path().join(FILE);
     let whole = fs::read(&path).unwrap();
     writer.append(&outcome(2)).unwrap();
@@ -133,7 +132,7 @@ fn a_torn_tail_is_cut_wherever_it_is_torn() {
         writer.append(&outcome(2)).unwrap();
         assert_eq!(fs::read(&path).unwrap(), whole);
     }
-    // Garbage of any length after the last whole line is a torn tail too.
+    // Garbage of any length after the last whole line counts as an incomplete line too.
     fs::write(&path, [&whole[..], &[0; 5000], b"\n\n"].concat()).unwrap();
     let mut reader = Reader::open(folder.path()).unwrap();
     assert_eq!(read_all(&mut reader).unwrap(), 4);
@@ -186,10 +185,11 @@ fn damage_in_the_middle_names_its_line() {
     let mut damaged = whole.clone();
     damaged[40] ^= 1;
     fs::write(&path, &damaged).unwrap();
-    assert!(matches!(
-        Reader::open(folder.path()),
-        Err(JournalError::Damaged { line: 1, .. })
-    ));
+    let error = Reader::open(folder.path()).unwrap_err();
+    assert!(matches!(error, JournalError::Damaged { line: 1, .. }));
+    let hint = error.hint().unwrap();
+    assert!(!hint.contains("head"), "would empty the journal: {hint}");
+    assert!(hint.contains("from a copy"), "{hint}");
 }
 
 #[test]
@@ -200,15 +200,25 @@ fn missing_empty_and_newer_journals_are_told_apart() {
         Err(JournalError::Missing { .. })
     ));
     let path = folder.path().join(FILE);
-    fs::write(&path, r#"{"journal":1,"capt"#).unwrap();
+    fs::write(&path, "").unwrap();
     assert!(matches!(
         Reader::open(folder.path()),
         Err(JournalError::Empty { .. })
     ));
-    fs::write(&path, "{\"journal\":2,\"sealed\":\"otherwise\"}\n").unwrap();
+    fs::write(&path, r#"{"journal":1,"capt"#).unwrap();
+    assert!(matches!(
+        Reader::open(folder.path()),
+        Err(JournalError::NoLine { .. })
+    ));
+    fs::write(
+        &path,
+        format!("{{\"journal\":{},\"sealed\":\"otherwise\"}}\n", VERSION + 1),
+    )
+    .unwrap();
     let error = Reader::open(folder.path()).unwrap_err();
-    assert!(matches!(error, JournalError::Newer { found: 2, .. }));
-    assert!(error.to_string().contains("version 2"), "{error}");
+    assert!(matches!(error, JournalError::Newer { found, .. } if found == VERSION + 1));
+    let version = format!("version {}", VERSION + 1);
+    assert!(error.to_string().contains(&version), "{error}");
 }
 
 #[test]
@@ -216,33 +226,136 @@ fn outcomes_that_come_during_a_sync_share_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = journal(folder.path(), 1);
     let (tell, told) = mpsc::channel();
+    let (end_sync, sync_over) = mpsc::channel::<()>();
     writer
-        .sync_elsewhere(move |durable| tell.send(durable).unwrap())
+        .sync_elsewhere(move |durable| {
+            tell.send(durable.unwrap()).unwrap();
+            // The first sync blocks until it is released.
+            let _ = sync_over.recv();
+        })
         .unwrap();
-    for round in 2..=100 {
+    let mut write = |round| {
         writer.append(&pull(round, round - 1)).unwrap();
-        writer.append(&outcome(round)).unwrap();
-        writer.request_sync().unwrap();
-    }
+        let line = writer.append(&outcome(round)).unwrap();
+        assert_eq!(writer.request_sync().unwrap(), None);
+        line
+    };
+    let first = write(2);
+    assert_eq!(told.recv().unwrap(), first);
+    let last = (3..=100).map(&mut write).last().unwrap();
+    drop(end_sync);
     drop(writer);
-    let told: Vec<u64> = told.iter().map(|durable| durable.unwrap()).collect();
-    assert_eq!(told.last(), Some(&201));
-    assert!(told.len() <= 99 && told.is_sorted());
+    assert_eq!(
+        told.iter().collect::<Vec<_>>(),
+        [last],
+        "98 outcomes share one sync"
+    );
 }
 
 #[test]
-fn a_full_disk_is_an_error_that_leaves_whole_lines() {
-    // Writing to /dev/full fails the way a full disk does; cutting back does not work there, so the tail is torn.
+fn a_link_as_journal_or_lock_is_refused_and_what_it_leads_to_left_alone() {
     let folder = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink("/dev/full", folder.path().join(FILE)).unwrap();
-    let error = Appender::create(folder.path(), &header(), Syncing::Outcomes).unwrap_err();
+    let precious = folder.path().join("precious");
+    for text in ["mine\n", "mine, without a newline", ""] {
+        for name in [FILE, "lock"] {
+            fs::write(&precious, text).unwrap();
+            let link = folder.path().join(name);
+            std::os::unix::fs::symlink(&precious, &link).unwrap();
+            let error = if name == FILE {
+                Appender::create(folder.path(), &header(), Syncing::Outcomes).unwrap_err()
+            } else {
+                RunLock::take(folder.path()).unwrap_err()
+            };
+            assert!(error.to_string().contains("symbolic link"), "{error}");
+            assert!(error.hint().is_some());
+            assert_eq!(fs::read_to_string(&precious).unwrap(), text);
+            fs::remove_file(&link).unwrap();
+        }
+    }
+    // A whole journal behind a link can be read, but not written.
+    journal(folder.path(), 1);
+    let path = folder.path().join(FILE);
+    fs::rename(&path, &precious).unwrap();
+    std::os::unix::fs::symlink(&precious, &path).unwrap();
+    let before = fs::read(&precious).unwrap();
+    let mut reader = Reader::open(folder.path()).unwrap();
+    assert_eq!(read_all(&mut reader).unwrap(), 2);
+    let error = Appender::resume(&reader, Syncing::Outcomes).unwrap_err();
+    assert!(error.to_string().contains("symbolic link"), "{error}");
+    assert_eq!(fs::read(&precious).unwrap(), before);
+}
+
+#[test]
+fn a_pipe_or_device_as_journal_or_lock_is_refused_without_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in [FILE, "lock"] {
+        let path = folder.path().join(name);
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let error = if name == FILE {
+            Reader::open(folder.path()).unwrap_err()
+        } else {
+            RunLock::take(folder.path()).unwrap_err()
+        };
+        assert!(error.to_string().contains("regular file"), "{error}");
+        assert!(
+            name == "lock" || Appender::create(folder.path(), &header(), Syncing::AtEnd).is_err()
+        );
+        fs::remove_file(&path).unwrap();
+    }
+    std::os::unix::fs::symlink("/dev/zero", folder.path().join(FILE)).unwrap();
+    let error = Reader::open(folder.path()).unwrap_err();
+    assert!(error.to_string().contains("regular file"), "{error}");
+}
+
+#[test]
+fn a_new_journal_has_its_header_from_the_start_and_takes_no_other_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(FILE);
+    // A captime that was killed meanwhile leaves only this.
+    fs::write(folder.path().join("journal.new"), "{\"jour").unwrap();
+    journal(folder.path(), 1);
+    let names: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, [FILE], "nothing else stays");
+    let before = fs::read(&path).unwrap();
+    Appender::create(folder.path(), &header(), Syncing::AtEnd).unwrap_err();
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_journal_replaced_during_the_run_is_noticed_even_if_it_has_another_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = journal(folder.path(), 1);
+    let path = folder.path().join(FILE);
+    fs::hard_link(&path, folder.path().join("backup")).unwrap();
+    writer.append(&pull(2, 1)).unwrap();
+    writer.sync().unwrap();
+    fs::write(folder.path().join("other"), "x\n").unwrap();
+    fs::rename(folder.path().join("other"), &path).unwrap();
+    writer.append(&outcome(2)).unwrap();
+    let error = writer.sync().unwrap_err();
+    assert!(error.to_string().contains("was replaced"), "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "x\n");
+    // Taken away altogether.
+    fs::remove_file(&path).unwrap();
+    let error = writer.sync().unwrap_err();
+    assert!(error.to_string().contains("was deleted"), "{error}");
+}
+
+#[test]
+fn a_full_disk_is_an_error_that_says_so() {
+    // Writing to /dev/full fails the way a full disk does.
+    let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut journal = Appender::over(file, FILE.into(), Syncing::Outcomes, 0, 0);
+    let error = journal.append(&header()).unwrap_err();
     assert!(matches!(error, JournalError::Write { .. }), "{error}");
     assert!(error.hint().unwrap().contains("disk is full"));
 }
 
 #[test]
 fn senseless_journals_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
     for (what, write) in [
         (
             "an outcome without its pull",
@@ -269,6 +382,7 @@ fn senseless_journals_are_refused() {
             .map(|_| ())
         }),
     ] {
+        let folder = tempfile::tempdir().unwrap();
         let mut writer = Appender::create(folder.path(), &header(), Syncing::AtEnd).unwrap();
         write(&mut writer).unwrap();
         writer.sync().unwrap();
@@ -290,7 +404,7 @@ enum Did {
 }
 
 proptest! {
-    /// Whatever order pulls end in, and however many outcomes share a sync, replay gives back what was done when.
+    /// In whatever order pulls end, and however many outcomes share a sync, a replay returns the steps in their order.
     #[test]
     fn replay_restores_the_order_of_launches_and_lessons(
         slots in 1_usize..5,

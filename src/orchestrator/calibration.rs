@@ -1,9 +1,12 @@
-//! Limits from measurement: every arm, or some of them, once under the guard; then a grid between two quantiles.
+//! Finds limits by measuring: runs every arm, or a sample, once under the guard, then makes a grid between two
+//! quantiles.
 
 use std::collections::VecDeque;
 
 use super::plan::Calibrate;
-use crate::round::{ArmId, LimitGrid, Observation, Purpose, Round, Seen, randomness};
+use super::schedule::{Choice, Planned, Schedule};
+use crate::journal::{By, Calibrated, Learned, PullRecord};
+use crate::round::{ArmId, Limit, LimitGrid, Observation, Pull, Purpose, Round, Seen, randomness};
 
 /// A calibration under way.
 #[derive(Debug)]
@@ -11,9 +14,9 @@ pub(super) struct Calibration {
     how: Calibrate,
     /// Arms not yet launched.
     to_launch: VecDeque<ArmId>,
-    /// How many outcomes are awaited in all.
+    /// How many outcomes calibration needs.
     wanted: usize,
-    /// What came, in the order in which it came: the policy gets it all when it starts.
+    /// The outcomes in order of arrival. The policy gets them all when it starts.
     pub(super) outcomes: Vec<(Round, Observation)>,
 }
 
@@ -37,36 +40,26 @@ impl Calibration {
         }
     }
 
-    pub(super) fn how(&self) -> Calibrate {
-        self.how
+    /// The limit of every calibration pull.
+    pub(super) fn guard(&self) -> Limit {
+        self.how.guard
     }
 
-    /// The next arm to measure; none while the last ones run.
-    pub(super) fn next(&self) -> Option<ArmId> {
-        self.to_launch.front().copied()
-    }
-
-    pub(super) fn launched(&mut self, arm: ArmId) {
-        if self.to_launch.front() == Some(&arm) {
-            self.to_launch.pop_front();
-        }
-    }
-
-    pub(super) fn learned(&mut self, round: Round, seen: Observation) {
-        self.outcomes.push((round, seen));
-    }
-
-    /// How many of the calibration's pulls have come in, of how many.
+    /// How many of the calibration's pulls have an outcome, and how many there are.
     pub(super) fn progress(&self) -> (usize, usize) {
         (self.outcomes.len().min(self.wanted), self.wanted)
     }
 
-    /// Whether every pull has come in: probes of other arms count as well as any.
-    pub(super) fn is_done(&self) -> bool {
-        self.to_launch.is_empty() && self.outcomes.len() >= self.wanted
+    /// The limits, once every pull has an outcome. Probes of other arms count too.
+    pub(super) fn found(&self) -> Option<Calibrated> {
+        let is_done = self.to_launch.is_empty() && self.outcomes.len() >= self.wanted;
+        is_done.then(|| Calibrated {
+            limits: self.limits().as_slice().to_vec(),
+            at: None,
+        })
     }
 
-    /// The limits between the quantiles. What hit the guard, or failed, counts as the guard's value.
+    /// The limits between the quantiles. Pulls that hit the guard or failed count as the guard's value.
     pub(super) fn limits(&self) -> LimitGrid {
         let guard = self.how.guard.get();
         let mut values: Vec<f64> = self
@@ -80,7 +73,7 @@ impl Calibration {
         values.sort_by(f64::total_cmp);
         let low = quantile(&values, self.how.quantiles.0);
         let high = quantile(&values, self.how.quantiles.1);
-        // Consumptions of zero, or all alike, leave fewer limits; there is always the upper one.
+        // If all consumptions are zero or equal, there are fewer limits, but always the upper one.
         let high = if high > 0.0 { high } else { guard };
         let points = self.how.points.max(1);
         let grid = if low > 0.0 && low < high {
@@ -95,7 +88,30 @@ impl Calibration {
     }
 }
 
-/// The quantile of ascending values by R's type 7, as the paper's own experiments take it.
+impl Schedule for Calibration {
+    fn next(&mut self, _: Round) -> Choice {
+        match self.to_launch.front() {
+            Some(arm) => {
+                let pull = Pull::new(*arm, self.how.guard);
+                Choice::Pull(Planned::by(By::Calibration, pull))
+            }
+            None => Choice::Wait,
+        }
+    }
+
+    fn launched(&mut self, pull: &PullRecord) {
+        if self.to_launch.front() == Some(&pull.arm) {
+            self.to_launch.pop_front();
+        }
+    }
+
+    fn learned(&mut self, learned: &Learned) {
+        self.outcomes
+            .push((learned.pull.round, learned.observation));
+    }
+}
+
+/// The quantile of ascending values by R's type 7, as in the paper's experiments.
 fn quantile(values: &[f64], share: f64) -> f64 {
     let Some(last) = values.len().checked_sub(1) else {
         return 0.0;
@@ -109,7 +125,7 @@ fn quantile(values: &[f64], share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::round::{Limit, Pull};
+    use crate::journal::OutcomeRecord;
 
     fn how(points: usize, arms: Option<usize>) -> Calibrate {
         Calibrate {
@@ -121,21 +137,36 @@ mod tests {
     }
 
     fn run(mut calibration: Calibration, consumption: impl Fn(usize) -> Option<f64>) -> LimitGrid {
-        let guard = calibration.how().guard;
-        let mut round = 0;
-        while let Some(arm) = calibration.next() {
-            calibration.launched(arm);
-            round += 1;
-            let pull = Pull::new(arm, guard);
-            let seen = match consumption(arm.index()) {
-                Some(value) => Observation::ended(pull, 0.5, value).unwrap(),
-                None => Observation::censored(pull, guard.get()).unwrap(),
+        let guard = calibration.guard();
+        for round in (1..).map(Round) {
+            let Choice::Pull(planned) = calibration.next(round) else {
+                break;
             };
-            assert!(!calibration.is_done());
-            calibration.learned(Round(round), seen);
+            let pull = PullRecord {
+                round,
+                arm: planned.pull.arm,
+                limit: planned.pull.limit,
+                instance: None,
+                seed: None,
+                seen: 0,
+                by: planned.by,
+            };
+            calibration.launched(&pull);
+            let observation = match consumption(pull.arm.index()) {
+                Some(value) => Observation::ended(planned.pull, 0.5, value).unwrap(),
+                None => Observation::censored(planned.pull, guard.get()).unwrap(),
+            };
+            assert_eq!(calibration.found(), None);
+            let outcome = OutcomeRecord::default();
+            calibration.learned(&Learned {
+                pull,
+                observation,
+                outcome,
+            });
         }
-        assert!(calibration.is_done());
-        calibration.limits()
+        let limits = calibration.limits();
+        assert_eq!(calibration.found().unwrap().limits, limits.as_slice());
+        limits
     }
 
     #[test]

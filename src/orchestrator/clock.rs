@@ -1,32 +1,54 @@
-//! How long a run has been going for, over all its sessions.
+//! How long a run has taken, over all its sessions.
 
 use std::time::{Duration, Instant};
 
-/// Monotonic time: steps of the system clock, and time asleep, do not count.
+/// Monotonic time that can be paused. Changes of the system clock and time asleep do not count.
 #[derive(Debug, Clone, Copy)]
-pub struct Clock {
+pub(super) struct Clock {
     before: f64,
-    started: Instant,
+    started: Option<Instant>,
 }
 
 impl Clock {
-    /// Goes on from `before` seconds of earlier sessions.
-    pub fn from(before: f64) -> Self {
+    /// Paused, after `before` seconds of earlier sessions.
+    pub(super) fn paused(before: f64) -> Self {
         Self {
             before,
-            started: Instant::now(),
+            started: None,
         }
     }
 
-    /// Seconds so far, in whole microseconds: what is written reads well, and as it is.
-    pub fn seconds(&self) -> f64 {
-        let micros = (self.before * 1e6).round() + self.started.elapsed().as_micros() as f64;
-        micros / 1e6
+    /// Continues after `before` seconds of earlier sessions.
+    pub(super) fn from(before: f64) -> Self {
+        Self {
+            before,
+            started: Some(Instant::now()),
+        }
     }
 
-    /// When that many seconds will be over; none if never.
-    pub fn at(&self, seconds: f64) -> Option<Instant> {
+    /// Seconds so far, in whole microseconds, so that they are short in the journal and read back exactly.
+    pub(super) fn seconds(&self) -> f64 {
+        let since = self.started.map_or(Duration::ZERO, |at| at.elapsed());
+        ((self.before * 1e6).round() + since.as_micros() as f64) / 1e6
+    }
+
+    /// Pauses until `resume`.
+    pub(super) fn pause(&mut self) {
+        self.before = self.seconds();
+        self.started = None;
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.started.is_some()
+    }
+
+    pub(super) fn resume(&mut self) {
+        self.started.get_or_insert_with(Instant::now);
+    }
+
+    /// When this many seconds will have passed, if it runs. `None` if never.
+    pub(super) fn at(&self, seconds: f64) -> Option<Instant> {
         let left = Duration::try_from_secs_f64((seconds - self.before).max(0.0)).ok()?;
-        self.started.checked_add(left)
+        self.started?.checked_add(left)
     }
 }

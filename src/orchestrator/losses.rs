@@ -1,14 +1,17 @@
-//! Pulls whose launcher went away: they say nothing, so they run again; but neither at once nor for ever.
+//! Pulls that were lost with their runner. A loss is not an outcome, so they run again, but neither at once nor
+//! forever.
 //!
-//! A machine that is short of processes, descriptors or memory loses one pull after the other until that is over: so there is
-//! a pause after every loss, longer if nothing came in between. A pull that takes its launcher with it every time is its
-//! own fault: given up after its retries, it counts as failed once another pull shows that the machine works. Where none does,
-//! nothing is learned, and the run ends where it can go on.
+//! A machine that is short of processes, descriptors or memory loses one pull after another. So nothing is started for
+//! a while after every loss, and for longer if no outcome came in between. Some pulls take their runner down every
+//! time. Such a pull is given up after its retries, and counts as failed once another pull shows that the machine
+//! works. If none does, nothing is learned, and the run ends so that it can be resumed.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::RunError;
 use crate::journal::PullRecord;
+use crate::target::{Failing, Measured, Outcome};
 
 /// How long nothing is started after the first, second and any later loss in a row.
 pub const PAUSES: [Duration; 3] = [
@@ -17,20 +20,28 @@ pub const PAUSES: [Duration; 3] = [
     Duration::from_secs(10),
 ];
 
-/// So many rounds given up with no outcome in between are not their own fault.
+/// If this many rounds are given up with no outcome in between, the machine is at fault.
 const MOST: usize = 3;
 
 /// A pull that was given up.
 #[derive(Debug, Clone)]
 pub(super) struct GivenUp {
-    pub(super) slot: usize,
+    pub(super) slot: Option<u32>,
     pub(super) pull: PullRecord,
-    pub(super) times: u32,
-    pub(super) why: String,
+    times: u32,
+    why: String,
 }
 
-/// What was lost, and since when nothing else came.
-#[derive(Debug)]
+impl GivenUp {
+    /// Its outcome, once another pull shows that the machine works.
+    pub(super) fn outcome(&self) -> Outcome {
+        let failing = Failing::new(format!("lost {} times: {}", self.times, self.why));
+        Outcome::failed(self.pull.pull(), failing, None, Measured::default())
+    }
+}
+
+/// The lost pulls since the last outcome.
+#[derive(Debug, Default)]
 pub(super) struct Losses {
     retries: u32,
     pauses: [Duration; 3],
@@ -43,7 +54,7 @@ pub(super) struct Losses {
     pub(super) not_before: Option<Instant>,
 }
 
-/// What is to become of a lost pull.
+/// What happens to a lost pull.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It runs again, after the pause.
@@ -55,20 +66,21 @@ pub(super) enum Fate {
 }
 
 impl Losses {
-    pub(super) fn new(retries: u32, pauses: [Duration; 3], times: BTreeMap<u64, u32>) -> Self {
+    /// No losses in this session yet. `times` counts those of earlier sessions by round.
+    pub(super) fn after(times: BTreeMap<u64, u32>) -> Self {
         Self {
-            retries,
-            pauses,
             times,
-            in_a_row: 0,
-            given_up: vec![],
-            has_brought: false,
-            not_before: None,
+            ..Self::default()
         }
     }
 
+    /// Lost pulls run again `retries` times, after these pauses.
+    pub(super) fn retry(&mut self, retries: u32, pauses: [Duration; 3]) {
+        (self.retries, self.pauses) = (retries, pauses);
+    }
+
     /// A pull was lost.
-    pub(super) fn lost(&mut self, slot: usize, pull: PullRecord, why: &str) -> Fate {
+    pub(super) fn lost(&mut self, slot: Option<u32>, pull: PullRecord, why: &str) -> Fate {
         let pause = self.pauses[self.in_a_row.min(self.pauses.len() - 1)];
         self.in_a_row += 1;
         self.not_before = Some(Instant::now() + pause);
@@ -90,7 +102,7 @@ impl Losses {
         }
     }
 
-    /// A pull brought something: the machine works, and those that were given up are at fault themselves.
+    /// A pull has an outcome, so the machine works. Returns the pulls that were given up: they are at fault themselves.
     pub(super) fn brought(&mut self) -> Vec<GivenUp> {
         self.has_brought = true;
         self.in_a_row = 0;
@@ -98,26 +110,29 @@ impl Losses {
         std::mem::take(&mut self.given_up)
     }
 
-    /// Nothing is left to be tried: those that were given up, if the machine has been seen to work in this session.
-    pub(super) fn settle(&mut self) -> Option<Vec<GivenUp>> {
-        self.has_brought.then(|| std::mem::take(&mut self.given_up))
+    /// Nothing is left to try. Returns the pulls that were given up, if the machine worked at all in this session.
+    pub(super) fn settle(&mut self) -> Result<Vec<GivenUp>, RunError> {
+        if self.has_brought {
+            Ok(std::mem::take(&mut self.given_up))
+        } else {
+            Err(self.no_hope())
+        }
     }
 
     pub(super) fn has_given_up(&self) -> bool {
         !self.given_up.is_empty()
     }
 
-    pub(super) fn rounds(&self) -> usize {
-        self.given_up.len()
-    }
-
-    /// What became of the last one.
-    pub(super) fn why(&self) -> String {
+    /// The machine is at fault.
+    pub(super) fn no_hope(&self) -> RunError {
         let last = self.given_up.last();
-        last.map(|last| last.why.clone()).unwrap_or_default()
+        RunError::Lost {
+            rounds: self.given_up.len(),
+            why: last.map(|last| last.why.clone()).unwrap_or_default(),
+        }
     }
 
-    /// Whether a pause is on.
+    /// Whether it is pausing now.
     pub(super) fn is_pausing(&self) -> bool {
         self.not_before.is_some_and(|until| Instant::now() < until)
     }

@@ -1,71 +1,78 @@
-//! The loop of a run: one `select!` makes one event, one function handles it.
+//! Runs: what is pulled next, and one loop that starts pulls and learns from them.
+//!
+//! A [`Run`] knows its [`State`] and writes its journal. A [`Schedule`] decides what is pulled next: the policy,
+//! calibration, or a fixed [`Sequence`]. The [`Driver`] starts the pulls of one run or several in a pool of slots.
 //!
 //! The order is a promise: journal the pull, launch it, journal the outcome, wait until that is on disk, then let the
 //! policy learn. A slot stays taken until its outcome was learned from, and every outcome is followed by at most one
-//! launch, so decisions depend on the order of outcomes only, never on how fast the disk is.
+//! launch, so decisions depend only on the order of outcomes, never on the speed of the disk.
 //!
-//! [`State`] is that without files, clocks and processes: who is to run next, and what was learned. The crate's own page
-//! plays a target with it; here somebody else runs the pull.
+//! Without a driver, your own program runs the pulls:
 //!
 //! ```
-//! use captime::journal::{Learned, OutcomeRecord};
-//! use captime::orchestrator::{Next, Plan, State};
+//! use captime::orchestrator::{Next, Plan, Run, State};
 //! use captime::round::Observation;
+//! use captime::target::{Ending, Measured, Outcome};
 //!
 //! let text = "target: external\narms: {list: [{name: a}, {name: b}]}\nlimits: {of: wall, grid: [1s, 10s]}\n";
 //! let scenario = captime::scenario::parse(text, "mine.yaml".as_ref(), ".".as_ref())?.scenario;
-//! let mut state = State::new(Plan::of(&scenario, &[]));
-//! let Next::Pull(pull) = state.choose() else { return Err("nothing to do".into()) };
-//! state.launched(&pull);
+//! let mut run = Run::unrecorded(State::new(Plan::of(&scenario, &[])), ());
+//! let Next::Pull(pull) = run.next() else { return Err("nothing to do".into()) };
+//! run.launch(&pull)?;
 //! let observation = Observation::ended(pull.pull(), 0.9, 0.4)?;
-//! let outcome = OutcomeRecord { outcome: pull.round.0, ..OutcomeRecord::default() };
-//! state.learned(&Learned { pull, observation, outcome });
-//! assert_eq!(state.recommend().map(|best| best.pull.arm), Some(pull.arm));
+//! let outcome = Outcome::of(observation, Some(0.4), Measured::default());
+//! if let Some(line) = run.settle(None, pull, Ending::Brought(Box::new(outcome)))? {
+//!     run.durable(line, &[])?;
+//! }
+//! assert_eq!(run.state().recommend().map(|best| best.pull.arm), Some(pull.arm));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod brief;
 mod calibration;
 mod clock;
-mod dispatch;
+mod driver;
 mod event;
 mod first_failures;
 mod losses;
 mod opening;
-mod past;
+mod outcome_record;
 mod plan;
-mod resume;
+mod resolved;
+mod run;
+mod run_reader;
+mod schedule;
 mod signal;
-mod slots;
 mod state;
+mod testing;
 #[cfg(test)]
 mod tests;
-mod timers;
-mod written;
 
-pub use brief::{Brief, StoredArms, StoredLimits, StoredParameter};
-pub use clock::Clock;
-pub use dispatch::{Finished, Orchestrator, Setup};
+pub use driver::{Driven, Driver, Wall};
 pub use event::{Now, Running, Watch};
+pub use first_failures::spread;
 pub use losses::PAUSES;
 pub use opening::{Opened, open};
-pub use past::{Past, settled};
-pub use plan::{Budget, Calibrate, Limits, Plan};
-pub use resume::{Progress, resume};
-pub(crate) use signal::Signals;
-pub use slots::{allowed_cpus, cpus_of_slots};
-pub use state::{Next, State, Tally};
-pub(crate) use written::record as outcome_record;
+pub use plan::{Budget, Calibrate, LimitSource, Plan};
+pub use resolved::ResolvedScenario;
+pub use run::{Before, Run, RunSetup};
+pub use run_reader::{Progress, RunReader, resume};
+pub use schedule::{Choice, Nothing, Planned, Schedule, Sequence};
+pub use signal::Signals;
+pub use state::{Next, State, Tally, target_seed};
+pub use testing::{TestError, TestOn, TestReader, test_folder, tests_in};
+
+use clock::Clock;
 
 use crate::journal::JournalError;
+use crate::quantity::counted;
 
-/// Why a run cannot go on.
+/// Why a run cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The journal is of another run than the scenario's.
+    /// The journal belongs to another run.
     #[error("line {line} of the journal does not belong to this scenario")]
     Foreign {
         /// The line.
@@ -74,26 +81,24 @@ pub enum RunError {
     /// The scenario is not the one the run was started with.
     #[error("the scenario has changed since this run was started:\n    {}", changes.join("\n    "))]
     Changed {
-        /// What was and what is.
+        /// The old and new values.
         changes: Vec<String>,
     },
-    /// A smaller budget than the run had already.
-    #[error("the budget may be raised while a run goes on, not lowered: {from} then, {to} now")]
+    /// A budget below what the run has used.
+    #[error("the budget is {bound} already")]
     Lowered {
-        /// What the last session had.
-        from: Budget,
-        /// What is asked for.
-        to: Budget,
+        /// Which bound it is, and how much of it is used.
+        bound: String,
     },
-    /// Pull after pull was lost, each more often than it is run again.
-    #[error("{rounds} rounds were lost one after the other, which is no fault of theirs: {why}")]
+    /// One pull after another was lost, more often than they may be retried.
+    #[error("{rounds} lost in a row, so the machine seems to be at fault: {why}", rounds = counted(*rounds as u64, "round"))]
     Lost {
         /// How many.
         rounds: usize,
-        /// What became of the last.
+        /// What happened to the last one.
         why: String,
     },
-    /// The system refuses signals or threads.
+    /// The system refused signals or threads.
     #[error("cannot start the run: {0}")]
     System(#[from] std::io::Error),
 }
@@ -109,10 +114,10 @@ impl RunError {
                     .into(),
             ),
             Self::Lowered { .. } => {
-                Some("raise it again, or start a new run with `--fresh`".into())
+                Some("raise the budget, or start a new run with `--fresh`".into())
             }
             Self::Lost { .. } => Some(
-                "nothing was learned from them; when that is mended, the same command goes on"
+                "nothing was learned from them; fix the cause, then run the same command to resume"
                     .into(),
             ),
             Self::System(_) => None,

@@ -1,38 +1,39 @@
-//! A run's folder: made for a new run, or found with a journal to go on from.
+//! Opens a run's folder: creates it for a new run, or resumes from its journal.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Brief, Budget, Plan, Progress, RunError, State, resume};
+use super::{Budget, Plan, Progress, ResolvedScenario, RunError, State, resume};
 use crate::journal::{
     Appender, FILE, Header, JournalError, Machine, Reader, RunLock, Step, Syncing, VERSION,
     timestamp,
 };
-use crate::scenario::{Difference, Scenario, difference};
+use crate::scenario::{Scenario, difference};
 
-/// A run that is ours to go on with.
+/// A run that this process may continue.
 #[derive(Debug)]
 pub struct Opened {
     /// What it knows.
     pub state: State,
-    /// Where it stood.
+    /// How far it had come.
     pub progress: Progress,
     /// Its journal, ready to be appended to.
     pub journal: Appender,
-    /// Keeps others away.
+    /// Keeps other captime processes away.
     pub lock: RunLock,
     /// How limits were enforced when the run was started.
     pub enforcement: Value,
-    /// Whether it has just been made.
+    /// Whether it was just created.
     pub is_new: bool,
-    /// Whether a torn tail was cut from its journal.
+    /// Whether an incomplete last line was cut from its journal.
     pub is_cut: bool,
 }
 
-/// Makes the run in `folder`, or goes on with it if it is of the same scenario.
+/// Creates the run in `folder`, or resumes it if it is of the same scenario.
 pub fn open(
     folder: &Path,
     scenario: &Scenario,
@@ -43,12 +44,12 @@ pub fn open(
 ) -> Result<Opened, RunError> {
     make(folder)?;
     let lock = RunLock::take(folder)?;
-    let brief = Brief::of(scenario, &plan);
+    let resolved = ResolvedScenario::of(scenario, &plan.instance_names).stored();
     let mut state = State::new(plan);
     match Reader::open(folder) {
         Ok(reader) => {
             let enforcement = reader.header().enforcement.clone();
-            let (reader, progress) = go_on(reader, scenario, &mut state, look)?;
+            let (reader, progress) = resumed(reader, scenario, &resolved, &mut state, look)?;
             let is_cut = reader.is_torn();
             let journal = Appender::resume(&reader, syncing)?;
             Ok(Opened {
@@ -62,7 +63,7 @@ pub fn open(
             })
         }
         Err(JournalError::Missing { .. } | JournalError::Empty { .. }) => {
-            let header = header(scenario, &brief, syncing, enforcement.clone());
+            let header = header(scenario, resolved, syncing, enforcement.clone());
             let journal = Appender::create(folder, &header, syncing)?;
             let progress = Progress::default();
             Ok(Opened {
@@ -80,7 +81,7 @@ pub fn open(
 }
 
 fn make(folder: &Path) -> Result<(), RunError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    let made = create(folder, &mut |parent| File::open(parent)?.sync_all());
     made.map_err(|source| {
         JournalError::Write {
             path: folder.join(FILE),
@@ -90,7 +91,26 @@ fn make(folder: &Path) -> Result<(), RunError> {
     })
 }
 
-fn header(scenario: &Scenario, brief: &Brief, syncing: Syncing, enforcement: Value) -> Header {
+/// Makes a folder and those above it, and has the folder of each new name synced: a power cut must not take a run whose
+/// journal is on disk.
+fn create(folder: &Path, sync: &mut impl FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    let parent = match folder.parent() {
+        Some(parent) if parent == Path::new("") => Path::new("."),
+        Some(parent) => parent,
+        None => return Ok(()),
+    };
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => sync(parent),
+        Err(_) if folder.is_dir() => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !parent.exists() => {
+            create(parent, sync)?;
+            create(folder, sync)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn header(scenario: &Scenario, resolved: Value, syncing: Syncing, enforcement: Value) -> Header {
     let folder = std::path::absolute(&scenario.folder).unwrap_or_else(|_| scenario.folder.clone());
     Header {
         journal: VERSION,
@@ -104,47 +124,64 @@ fn header(scenario: &Scenario, brief: &Brief, syncing: Syncing, enforcement: Val
         is_virtual: syncing == Syncing::AtEnd,
         machine: Machine::here(),
         enforcement,
-        resolved: serde_json::to_value(brief).unwrap_or_default(),
-        normal: scenario.normal(),
+        resolved,
         scenario: scenario.text.clone(),
     }
 }
 
-fn go_on(
+fn resumed(
     reader: Reader,
     scenario: &Scenario,
+    resolved: &Value,
     state: &mut State,
     mut look: impl FnMut(&Step),
 ) -> Result<(Reader, Progress), RunError> {
-    let header = reader.header();
-    if let Difference::BudgetRaised(changes) | Difference::Other(changes) = difference(
-        &without_budget(header.normal.clone()),
-        &without_budget(scenario.normal()),
-    ) {
+    let changes = difference(&reader.header().resolved["scenario"], &resolved["scenario"]);
+    if !changes.is_empty() {
         let changes = changes.iter().map(ToString::to_string).collect();
         return Err(RunError::Changed { changes });
     }
-    let mut budget = Budget::default();
-    let found = resume(reader, state, |step| {
+    let mut before = Budget::default();
+    let (reader, progress) = resume(reader, state, |step| {
         if let Step::Session(session) = step {
-            budget = serde_json::from_value(session.budget.clone()).unwrap_or_default();
+            before = serde_json::from_value(session.budget.clone()).unwrap_or_default();
         }
         look(step);
     })?;
-    let new = Budget::of(&scenario.budget);
-    if new.is_below(&budget) {
-        return Err(RunError::Lowered {
-            from: budget,
-            to: new,
-        });
+    let tally = state.tally();
+    let budget = scenario.budget;
+    let waiting = progress.waiting.iter();
+    let rounds = tally.learned + waiting.len() as u64;
+    let consumption = waiting
+        .filter_map(|learned| learned.outcome.consumption)
+        .sum::<f64>();
+    let consumption = tally.consumption + consumption;
+    match budget.below_use(&before, rounds, progress.seconds, consumption) {
+        Some(bound) => Err(RunError::Lowered { bound }),
+        None => Ok((reader, progress)),
     }
-    Ok(found)
 }
 
-/// A scenario's normal form without its budget, which may be raised while a run goes on.
-fn without_budget(mut normal: Value) -> Value {
-    if let Value::Object(normal) = &mut normal {
-        normal.remove("budget");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_of_each_new_folder_is_synced() {
+        let here = tempfile::tempdir().unwrap();
+        let run = here.path().join("runs/night");
+        let mut synced = vec![];
+        let mut note = |parent: &Path| {
+            synced.push(parent.to_owned());
+            Ok(())
+        };
+        create(&run, &mut note).unwrap();
+        create(&run, &mut note).unwrap();
+        assert_eq!(synced, [here.path().to_owned(), here.path().join("runs")]);
+        assert!(run.is_dir());
+        let file = here.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        create(&file, &mut |_| Ok(())).unwrap_err();
+        create(&file.join("below"), &mut |_| Ok(())).unwrap_err();
     }
-    normal
 }

@@ -1,79 +1,96 @@
-//! What a run is about, settled before its first round.
+//! Everything about a run that is fixed before its first round.
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::journal::EndReason;
 use crate::policy::{PolicyKind, Problem};
-use crate::round::{Curve, Limit, LimitGrid, Price};
+use crate::resource::Resource;
+use crate::round::{Curve, LimitGrid, Price};
+pub use crate::scenario::{Budget, Calibrate, LimitSource};
+use crate::scenario::{Compare, Scenario, Target};
 use crate::space::Space;
 
-/// Arms, limits, prices, policy and seed: all that decisions depend on besides outcomes.
+/// Arms, limits, prices, policy and seed: everything but outcomes that decisions depend on.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// How many arms there are, at least one.
+    /// How many arms the policy begins with, at least one.
     pub arms: usize,
     /// Where the limits come from.
-    pub limits: Limits,
+    pub limits: LimitSource,
     /// The paper's c.
     pub cost: Curve,
     /// The paper's lambda.
     pub penalty: Curve,
     /// Consumption per x; the largest limit if none.
     pub unit: Option<f64>,
-    /// Who chooses.
+    /// The policy that chooses.
     pub policy: PolicyKind,
     /// The seed of all randomness.
     pub seed: u64,
-    /// How many instances one is drawn from each round; 0 if there are none.
+    /// How many instances each round draws from, or 0 if there are none.
     pub instances: usize,
-    /// What they are called; empty where that is not known.
+    /// Their names, or empty if unknown.
     pub instance_names: Arc<[String]>,
-    /// What the arms are set to, where it is known.
-    pub space: Option<Arc<Space>>,
+    /// What the arms are set to. Where it is open, a run adds the arms that it opens.
+    pub space: Arc<Space>,
     /// Whether a run whose first pulls all fail is stopped.
     pub stop_on_first_failures: bool,
-}
-
-/// Where the limits come from.
-#[derive(Debug, Clone)]
-pub enum Limits {
-    /// They are given.
-    Grid(LimitGrid),
-    /// They are measured first.
-    Calibrate(Calibrate),
-}
-
-/// How limits are measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Calibrate {
-    /// The fixed limit every calibration pull runs under.
-    pub guard: Limit,
-    /// How many limits to make.
-    pub points: usize,
-    /// Between which quantiles of the consumptions.
-    pub quantiles: (f64, f64),
-    /// How many arms to measure; all if none.
-    pub arms: Option<usize>,
+    /// How runs on nodes of different speed are compared.
+    pub compare: Compare,
 }
 
 impl Plan {
+    /// The plan for a run of this scenario. `instances` names those that the target draws from.
+    pub fn of(scenario: &Scenario, instances: &[String]) -> Self {
+        let is_run = matches!(scenario.target, Target::Command(_) | Target::Forest(_));
+        Self {
+            arms: scenario.space.first_arms(),
+            limits: scenario.limits.from.clone(),
+            cost: scenario.price.cost.clone(),
+            penalty: scenario.price.penalty.clone(),
+            unit: scenario.price.unit,
+            policy: scenario.policy().clone(),
+            seed: scenario.seed,
+            instances: instances.len(),
+            instance_names: instances.into(),
+            space: Arc::new(scenario.space.clone()),
+            stop_on_first_failures: scenario.stop_on_first_failures && is_run,
+            compare: scenario.compare,
+        }
+    }
+
     /// The price, once the limits are known.
     pub fn price(&self, limits: &LimitGrid) -> Price {
         let unit = self.unit.unwrap_or(limits.max().get());
         Price::of(self.cost.clone(), self.penalty.clone(), unit)
     }
 
-    /// What the policy is told, once the limits are known.
+    /// The problem that the policy solves, once the limits are known.
     pub fn problem(&self, limits: LimitGrid) -> Problem {
         Problem {
             arms: self.arms,
             price: self.price(&limits),
             limits,
-            space: self.space.clone(),
+            space: self
+                .space
+                .opened()
+                .is_none()
+                .then(|| Arc::clone(&self.space)),
             instances: self.instances,
         }
+    }
+}
+
+impl Scenario {
+    /// Grants every pull the largest limit, and keeps nothing that is only needed for choosing. Measurements then
+    /// depend only on arms, target and guards.
+    pub fn at_largest_limit(&mut self) {
+        let limit = self.limits.from.largest();
+        let grid = LimitGrid::new([limit.get()]).expect("a limit makes a grid");
+        self.limits.from = LimitSource::Grid(grid);
+        self.policies = vec![PolicyKind::parse("uniform").expect("a known policy")];
+        self.budget = Budget::default();
+        self.stop_on_first_failures = false;
     }
 }
 
@@ -92,44 +109,35 @@ impl std::fmt::Display for Budget {
     }
 }
 
-/// When a run ends: whichever of these comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Budget {
-    /// Rounds with an outcome.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rounds: Option<u64>,
-    /// Seconds of wall time over all sessions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wall: Option<f64>,
-    /// Sum of what the pulls consumed of the limited resource.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub consumption: Option<f64>,
-}
-
 impl Budget {
-    /// That of a scenario.
-    pub fn of(scenario: &crate::scenario::Budget) -> Self {
-        Self {
-            rounds: scenario.rounds,
-            wall: scenario.wall,
-            consumption: scenario.consumption,
+    /// The bound that was lowered or added since `before` to less than the run has already used, if any.
+    pub fn below_use(
+        &self,
+        before: &Self,
+        rounds: u64,
+        wall: f64,
+        consumption: f64,
+    ) -> Option<String> {
+        let lowered = |new: Option<f64>, old: Option<f64>, used: f64| {
+            new.filter(|new| *new < used && old.is_none_or(|old| *new < old))
+        };
+        let count = |rounds: Option<u64>| rounds.map(|rounds| rounds as f64);
+        let seconds = crate::quantity::seconds;
+        if let Some(new) = lowered(count(self.rounds), count(before.rounds), rounds as f64) {
+            Some(format!("{new} rounds, but {rounds} are done"))
+        } else if let Some(new) = lowered(self.wall, before.wall, wall) {
+            Some(format!(
+                "{} of wall time, but {} are used",
+                seconds(new),
+                seconds(wall)
+            ))
+        } else {
+            let new = lowered(self.consumption, before.consumption, consumption)?;
+            Some(format!("a consumption of {new}, but {consumption} is used"))
         }
     }
 
-    /// Whether it ends earlier than another in any respect.
-    pub fn is_below(&self, other: &Self) -> bool {
-        let below = |new: Option<f64>, old: Option<f64>| match (new, old) {
-            (Some(new), Some(old)) => new < old,
-            (Some(_), None) | (None, _) => false,
-        };
-        below(
-            self.rounds.map(|rounds| rounds as f64),
-            other.rounds.map(|rounds| rounds as f64),
-        ) || below(self.wall, other.wall)
-            || below(self.consumption, other.consumption)
-    }
-
-    /// Why no further pull may start, if so.
+    /// Why no further pull may start, if the budget is used up.
     pub fn ended(&self, launched: u64, wall: f64, consumption: f64) -> Option<EndReason> {
         if self.rounds.is_some_and(|rounds| launched >= rounds) {
             Some(EndReason::Rounds)
@@ -142,7 +150,19 @@ impl Budget {
         }
     }
 
-    /// What part of the budget is used: that of the kind which is nearest to its end.
+    /// How many pulls it affords that all run to this limit of `resource`, so many at a time; none if it has no end, or none that
+    /// can be told from limits.
+    pub fn affords(&self, limit: f64, resource: Resource, slots: usize) -> Option<f64> {
+        let is_time = resource != Resource::Work;
+        let bounds = [
+            self.rounds.map(|rounds| rounds as f64),
+            (self.wall.filter(|_| is_time)).map(|wall| wall * slots as f64 / limit),
+            self.consumption.map(|consumption| consumption / limit),
+        ];
+        bounds.into_iter().flatten().reduce(f64::min)
+    }
+
+    /// The share of the budget that is used, for the bound that is nearest to its end.
     pub fn share(&self, rounds: u64, wall: f64, consumption: f64) -> Option<f64> {
         let shares = [
             self.rounds

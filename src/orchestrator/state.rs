@@ -1,22 +1,36 @@
-//! What a run knows: the policy and everything it was told. Live, resumed and explained runs all go through here.
+//! The state of a run: its schedules and everything they have learned. Live, resumed and explained runs all use it.
+
+use std::sync::Arc;
 
 use rand::{Rng, RngExt};
 
 use super::calibration::Calibration;
 use super::first_failures::FirstFailures;
-use super::plan::{Limits, Plan};
-use crate::journal::{By, Calibrated, Learned, PullRecord, Step};
+use super::plan::{LimitSource, Plan};
+use super::schedule::{Choice, Planned, Schedule};
+use crate::answer::{Evidence, Nodes, Setting, Verdict};
+use crate::journal::{ArmRecord, Calibrated, EndReason, Learned, PullRecord, Step};
 use crate::policy::{Explanation, Policy, Problem, Recommendation};
+use crate::resource::Resource;
 use crate::round::{
-    Limit, LimitError, LimitGrid, Observation, Price, Pull, Purpose, Round, Seen, randomness,
+    ArmId, Limit, LimitError, LimitGrid, Observation, Price, Purpose, Round, Seen, randomness,
 };
+use crate::scenario::Compare;
+use crate::space::open::{Opened, PARENTS};
+use crate::space::{Configuration, Space};
 
-/// The knowledge of a run, changed by `launched` and `learned` only.
+/// The state of a run. Only `launched` and `learned` change it.
 pub struct State {
     plan: Plan,
     phase: Phase,
     first_failures: FirstFailures,
+    sequence: Option<Box<dyn Schedule>>,
+    is_retired: bool,
     tally: Tally,
+    evidence: Evidence,
+    nodes: Nodes,
+    /// Of an open space, how many arms have been pulled: the next one gets the number after these.
+    numbered: usize,
 }
 
 enum Phase {
@@ -27,9 +41,10 @@ enum Phase {
 struct Playing {
     policy: Box<dyn Policy>,
     problem: Problem,
+    seed: u64,
 }
 
-/// What a run has come to, in numbers.
+/// The counts and sums of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Tally {
     /// Pulls that were started.
@@ -44,7 +59,7 @@ pub struct Tally {
     pub failed: u64,
     /// What all of them consumed of the limited resource.
     pub consumption: f64,
-    /// The sum of their gains, since limits and prices are known.
+    /// The sum of their gains, since limits and prices became known.
     pub gain: f64,
 }
 
@@ -53,32 +68,63 @@ pub struct Tally {
 pub enum Next {
     /// Start this.
     Pull(PullRecord),
-    /// Nothing, until an outcome comes.
+    /// Wait for an outcome.
     Wait,
-    /// Nothing any more: the first pulls all failed.
-    Hopeless,
+    /// Nothing more.
+    Over(EndReason),
 }
 
 impl State {
     /// A run that has not begun.
     pub fn new(plan: Plan) -> Self {
-        let phase = match &plan.limits {
-            Limits::Grid(limits) => Phase::Playing(Playing::new(&plan, limits.clone())),
-            Limits::Calibrate(how) => {
-                Phase::Calibrating(Calibration::new(*how, plan.arms, plan.seed))
+        let phase = match (&plan.limits, plan.limits.grid()) {
+            (LimitSource::Calibrate(how), _) => {
+                // The first arms of an open space are drawn anyway.
+                let some = how
+                    .arms
+                    .filter(|arms| plan.space.opened().is_some() && *arms < plan.arms);
+                Phase::Calibrating(Calibration::new(*how, some.unwrap_or(plan.arms), plan.seed))
             }
+            (_, Some(limits)) => Phase::Playing(Playing::new(&plan, limits)),
+            (_, None) => unreachable!("limits are given or calibrated"),
+        };
+        let largest = match &phase {
+            Phase::Calibrating(calibration) => calibration.guard(),
+            Phase::Playing(playing) => playing.problem.limits.max(),
         };
         Self {
-            first_failures: FirstFailures::new(plan.stop_on_first_failures),
+            first_failures: FirstFailures::new(plan.stop_on_first_failures, plan.arms, largest),
             plan,
             phase,
+            sequence: None,
+            is_retired: false,
             tally: Tally::default(),
+            evidence: Evidence::default(),
+            nodes: Nodes::default(),
+            numbered: 0,
         }
     }
 
-    /// What it is about.
+    /// Its plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// The arms; those of an open space that have a number so far.
+    pub fn space(&self) -> &Space {
+        &self.plan.space
+    }
+
+    /// How many arms there are; of an open space, how many were opened.
+    pub fn arms(&self) -> usize {
+        let opened = self.space().opened().map(Opened::len);
+        opened.unwrap_or(self.plan.arms)
+    }
+
+    /// What an arm of an open space runs with; targets know the arms of a list themselves.
+    pub(super) fn drawn_configuration(&self, arm: ArmId) -> Option<Arc<Configuration>> {
+        let space = self.space();
+        space.opened().map(|_| Arc::new(space.configuration(arm)))
     }
 
     /// What it has come to.
@@ -94,7 +140,31 @@ impl State {
         }
     }
 
-    /// How many of the calibration's pulls have come in, of how many, while it goes on.
+    /// No more choices will be asked for, so state that only choices need may be dropped.
+    pub(super) fn retire(&mut self) {
+        self.is_retired = true;
+        if let Phase::Playing(playing) = &mut self.phase {
+            playing.policy.retire();
+        }
+    }
+
+    /// The limits of an arm, if the policy finds them itself.
+    pub fn limits_of(&self, arm: ArmId) -> Option<Vec<Limit>> {
+        match &self.phase {
+            Phase::Playing(playing) => playing.policy.limits_of(arm),
+            Phase::Calibrating(_) => None,
+        }
+    }
+
+    /// What the policy believes about an arm at every limit, if its answer is based on that.
+    pub fn believed(&self, arm: ArmId) -> Option<Vec<Recommendation>> {
+        match &self.phase {
+            Phase::Playing(playing) => playing.policy.believed(arm),
+            Phase::Calibrating(_) => None,
+        }
+    }
+
+    /// During calibration: how many of its pulls have an outcome, and how many there are.
     pub fn calibration(&self) -> Option<(usize, usize)> {
         match &self.phase {
             Phase::Calibrating(calibration) => Some(calibration.progress()),
@@ -102,39 +172,92 @@ impl State {
         }
     }
 
-    /// What to do with a free slot. Changes nothing that is known: tell `launched` when it was done.
+    /// Pulls this instead of what the policy would choose. The policy still learns.
+    pub fn follow(&mut self, sequence: impl Schedule + 'static) {
+        self.sequence = Some(Box::new(sequence));
+    }
+
+    /// What to do with a free slot. Does not change the state: call `launched` when the pull has started.
     pub fn choose(&mut self) -> Next {
-        if self.first_failures.is_tripped() {
-            return Next::Hopeless;
-        }
         let round = Round(self.tally.launched + 1);
-        let probe = self.first_failures.next();
-        let (pull, by) = match &mut self.phase {
-            phase if self.first_failures.is_waiting() => match probe {
-                Some(arm) => (Pull::new(arm, largest(phase)), Some(By::Probe)),
-                None => return Next::Wait,
-            },
-            Phase::Calibrating(calibration) => match calibration.next() {
-                Some(arm) => (
-                    Pull::new(arm, calibration.how().guard),
-                    Some(By::Calibration),
-                ),
-                None => return Next::Wait,
-            },
-            Phase::Playing(playing) => {
-                let mut rng = randomness(self.plan.seed, round, Purpose::Choose);
-                (playing.policy.choose(round, &mut rng), None)
-            }
+        let mut choice = self.first_failures.next(round);
+        if choice == Choice::Pass {
+            choice = match (&mut self.phase, &mut self.sequence) {
+                (Phase::Calibrating(calibration), _) => calibration.next(round),
+                (Phase::Playing(_), Some(sequence)) => sequence.next(round),
+                (Phase::Playing(playing), None) => playing.next(round),
+            };
+        }
+        match choice {
+            Choice::Pull(Planned { pull, seed, by }) => Next::Pull(PullRecord {
+                round,
+                arm: self.numbered(pull.arm),
+                limit: pull.limit,
+                instance: self.instance(round, pull.instance),
+                seed,
+                seen: self.tally.learned,
+                by,
+            }),
+            Choice::Wait | Choice::Pass => Next::Wait,
+            Choice::Over(reason) => Next::Over(reason),
+        }
+    }
+
+    /// Arms of an open space that have not been pulled are all alike to a policy: the first of them is as good as any, and
+    /// gets its configuration when it is pulled.
+    fn numbered(&self, arm: ArmId) -> ArmId {
+        let is_new = arm.index() >= self.numbered && self.space().opened().is_some();
+        if is_new {
+            ArmId::from_index(self.numbered)
+        } else {
+            arm
+        }
+    }
+
+    /// What is recorded before the first pull of this arm of an open space, if that comes next.
+    pub fn opening(&self, arm: ArmId) -> Option<ArmRecord> {
+        let opened = self.space().opened()?;
+        if arm.index() != self.numbered {
+            return None;
+        }
+        let (configuration, origin) = if self.numbered < opened.len() {
+            let origin = opened.origin(arm).clone();
+            (self.space().configuration(arm), origin)
+        } else {
+            let ranked = match &self.phase {
+                Phase::Playing(playing) => playing.policy.best_arms(PARENTS),
+                Phase::Calibrating(_) => vec![],
+            };
+            let proposal = opened.propose(self.plan.seed, &ranked);
+            let configuration = opened.space().configuration(&proposal.point);
+            (configuration, proposal.origin)
         };
-        Next::Pull(PullRecord {
-            round,
-            arm: pull.arm,
-            limit: pull.limit,
-            instance: self.instance(round, pull.instance),
-            seed: None,
-            seen: self.tally.learned,
-            by,
+        let configuration = match serde_json::to_value(&configuration) {
+            Ok(serde_json::Value::Object(values)) => values,
+            _ => serde_json::Map::new(),
+        };
+        Some(ArmRecord {
+            arm,
+            configuration,
+            origin,
         })
+    }
+
+    /// An arm of an open space was opened; false if it cannot be of this run.
+    pub(super) fn open(&mut self, arm: &ArmRecord) -> bool {
+        let number = arm.arm.index();
+        let Some(opened) = Arc::make_mut(&mut self.plan.space).opened_mut() else {
+            return false;
+        };
+        let Some(point) = opened.space().read_point(&arm.configuration) else {
+            return false;
+        };
+        if number == opened.len() {
+            opened.open(point, arm.origin.clone());
+            true
+        } else {
+            number < opened.len() && *opened.point(arm.arm) == point
+        }
     }
 
     /// The instance of a round, counted from 1: as chosen, or drawn.
@@ -144,125 +267,182 @@ impl State {
             return None;
         }
         let mut rng = randomness(self.plan.seed, round, Purpose::Instance);
-        // Whoever counts on past the last instance begins again with the first.
+        // An instance past the last wraps around to the first.
         let index = chosen.map_or_else(|| rng.random_range(0..count), |instance| instance % count);
         Some(index + 1)
     }
 
-    /// The seed handed to the target in this round: below 2^31, so that any program takes it.
+    /// The seed for the target in this round.
     pub fn target_seed(&self, round: Round) -> u64 {
-        randomness(self.plan.seed, round, Purpose::Target).next_u64() >> 33
+        target_seed(self.plan.seed, round)
     }
 
     /// A pull was started.
     pub fn launched(&mut self, pull: &PullRecord) {
         self.tally.launched += 1;
-        if pull.by == Some(By::Probe) {
-            self.first_failures.launched_probe();
-        }
-        match &mut self.phase {
-            Phase::Calibrating(calibration) => calibration.launched(pull.arm),
-            Phase::Playing(playing) => playing.policy.launched(pull.round, pull.pull()),
+        self.numbered = self.numbered.max(pull.arm.index() + 1);
+        self.first_failures.launched(pull);
+        self.phase.schedule().launched(pull);
+        if let Some(sequence) = &mut self.sequence {
+            sequence.launched(pull);
         }
     }
 
-    /// A pull brought something. Gives the limits if this was the last that calibration waited for.
+    /// A pull has an outcome. Returns the limits if it was the last one that calibration waited for.
     pub fn learned(&mut self, learned: &Learned) -> Option<Calibrated> {
+        let corrected = self.compared(learned);
+        let learned = corrected.as_ref().unwrap_or(learned);
         let Learned {
-            pull,
             observation,
             outcome,
+            ..
         } = learned;
         self.tally.learned += 1;
+        self.evidence.add(observation, outcome.score);
         self.tally.consumption += outcome.consumption.unwrap_or(0.0);
         match observation.seen() {
             Seen::Rewarded { .. } => self.tally.rewarded += 1,
             Seen::Censored { .. } => self.tally.censored += 1,
             Seen::Failed => self.tally.failed += 1,
         }
-        let is_plain_failure = outcome.failed.is_some() && outcome.guard.is_none();
-        let is_probe = pull.by == Some(By::Probe);
-        self.first_failures
-            .learned(is_plain_failure, is_probe, self.plan.arms);
+        self.first_failures.learned(learned);
+        self.phase.schedule().learned(learned);
+        if let Some(sequence) = &mut self.sequence {
+            sequence.learned(learned);
+        }
         match &mut self.phase {
             Phase::Playing(playing) => {
                 self.tally.gain += observation.gain(&playing.problem.price);
-                let mut rng = randomness(self.plan.seed, pull.round, Purpose::Observe);
-                playing.policy.observe(pull.round, *observation, &mut rng);
+                if let Some(opened) = self.plan.space.opened() {
+                    playing.grow(opened);
+                }
                 None
             }
-            Phase::Calibrating(calibration) => {
-                calibration.learned(pull.round, *observation);
-                calibration.is_done().then(|| Calibrated {
-                    limits: calibration.limits().as_slice().to_vec(),
-                    at: None,
-                })
-            }
+            Phase::Calibrating(calibration) => calibration.found(),
         }
     }
 
-    /// Calibration ended with these limits: the policy starts, and is told what calibration saw.
+    /// Calibration ended with these limits: the policy starts, and learns what calibration observed.
     pub fn calibrated(&mut self, limits: &[Limit]) -> Result<(), LimitError> {
         let Phase::Calibrating(calibration) = &mut self.phase else {
             return Ok(());
         };
         let limits = LimitGrid::new(limits.iter().map(|limit| limit.get()))?;
         let outcomes = std::mem::take(&mut calibration.outcomes);
+        self.first_failures.limit = limits.max();
         let mut playing = Playing::new(&self.plan, limits);
+        if self.is_retired {
+            playing.policy.retire();
+        }
         let gains = outcomes
             .iter()
             .map(|(_, seen)| seen.gain(&playing.problem.price));
         self.tally.gain += gains.sum::<f64>();
-        playing.told(&outcomes, self.plan.seed);
+        playing.observe_all(&outcomes);
         self.phase = Phase::Playing(playing);
         Ok(())
     }
 
-    /// Goes through a step of a journal; false if it cannot belong to this run.
+    /// Applies a step of a journal. Returns false if it cannot belong to this run.
     pub fn replay(&mut self, step: &Step) -> bool {
         match step {
             Step::Launched(pull) => {
-                let is_known = pull.arm.index() < self.plan.arms;
+                let is_in_turn =
+                    pull.arm.index() <= self.numbered || self.space().opened().is_none();
+                let is_known = is_in_turn && pull.arm.index() < self.arms();
                 if is_known {
                     self.launched(pull);
                 }
                 is_known
             }
+            Step::Opened(arm) => self.open(arm),
             Step::Learned(learned) => {
                 self.learned(learned);
                 true
             }
             Step::Calibrated(found) => self.calibrated(&found.limits).is_ok(),
-            Step::Session(_) | Step::Lost(_) | Step::End(_) => true,
+            Step::Lost(lost) => {
+                if let Some(node) = &lost.node {
+                    self.node_lost(node);
+                }
+                true
+            }
+            Step::Session(_) | Step::End(_) => true,
         }
     }
 
-    /// Limits of a calibration that has all it needs but was killed before it said so.
+    /// Notes on which node a pull ended. Gives it as the policy is to see it, if that is not as it was measured.
+    fn compared(&mut self, learned: &Learned) -> Option<Learned> {
+        let node = learned.outcome.node.as_deref()?;
+        self.nodes.add(node, &learned.observation);
+        if self.plan.compare == Compare::AsMeasured {
+            return None;
+        }
+        let factor = self.nodes.factor(node);
+        let pull = learned.observation.pull();
+        let observation = match learned.observation.seen() {
+            Seen::Rewarded {
+                reward,
+                consumption,
+            } => Observation::ended(pull, reward, consumption / factor),
+            Seen::Censored { at } => {
+                Observation::censored(pull, (at.get() / factor).min(pull.limit.get()))
+            }
+            Seen::Failed => return None,
+        };
+        Some(Learned {
+            observation: observation.ok()?,
+            ..learned.clone()
+        })
+    }
+
+    /// A pull was lost with its node.
+    pub(super) fn node_lost(&mut self, node: &str) {
+        self.nodes.add_lost(node);
+    }
+
+    /// What every node did.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// Limits of a calibration that has all it needs but was killed before it recorded them.
     pub fn due_calibration(&self) -> Option<Calibrated> {
         match &self.phase {
-            Phase::Calibrating(calibration) if calibration.is_done() => Some(Calibrated {
-                limits: calibration.limits().as_slice().to_vec(),
-                at: None,
-            }),
-            _ => None,
+            Phase::Calibrating(calibration) => calibration.found(),
+            Phase::Playing(_) => None,
         }
     }
 
     /// Whether the first pulls all failed.
     pub fn is_hopeless(&self) -> bool {
-        self.first_failures.is_tripped()
+        self.first_failures.is_confirmed()
     }
 
-    /// The pair to use if the run stopped now, or with a limit the arm to use where every run is granted that much, as in
-    /// [`Policy::answer`]; while calibration goes on, by the limits that it would give so far.
+    /// The pair to use if the run stopped now. With a limit `at`, the arm to use if every run gets that limit, as in
+    /// [`Policy::answer`]. During calibration, uses the limits that calibration would give so far. `None` before the
+    /// first reward.
     pub fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
+        let ask = |playing: &Playing| {
+            let best = playing.policy.answer(at)?;
+            let settled = self.evidence.settle(best, &playing.problem.price)?;
+            // A limit that the user asked for is not changed.
+            if at.is_some() {
+                return Some(best);
+            }
+            // If the policy has its own estimate for this very pair, use that.
+            let believed = playing.policy.believed(settled.pull.arm);
+            let mut believed = believed.into_iter().flatten();
+            let same = believed.find(|pair| pair.pull.limit == settled.pull.limit);
+            Some(same.unwrap_or(settled))
+        };
         match &self.phase {
-            Phase::Playing(playing) => playing.policy.answer(at),
+            Phase::Playing(playing) => ask(playing),
             Phase::Calibrating(calibration) if calibration.outcomes.is_empty() => None,
             Phase::Calibrating(calibration) => {
                 let mut playing = Playing::new(&self.plan, calibration.limits());
-                playing.told(&calibration.outcomes, self.plan.seed);
-                playing.policy.answer(at)
+                playing.observe_all(&calibration.outcomes);
+                ask(&playing)
             }
         }
     }
@@ -272,7 +452,32 @@ impl State {
         self.answer(None)
     }
 
-    /// The limits there are; while calibration goes on, those that it would give so far.
+    /// What the policy recommends, on its own grid of limits. `None` during calibration.
+    pub fn recommended(&self) -> Option<Recommendation> {
+        match &self.phase {
+            Phase::Playing(playing) => playing.policy.recommend(),
+            Phase::Calibrating(_) => None,
+        }
+    }
+
+    /// What the runs of every arm showed.
+    pub fn evidence(&self) -> &Evidence {
+        &self.evidence
+    }
+
+    /// The answer with its reasons.
+    pub fn verdict(&self, resource: Resource) -> Verdict {
+        let setting = Setting {
+            price: self.price(),
+            largest: self.limits().max().get(),
+            arms: self.arms(),
+            drawn: self.space().opened().map(Opened::drawn),
+            resource,
+        };
+        Verdict::new(self.recommend(), &self.evidence, setting)
+    }
+
+    /// The limits. During calibration, those that it would give so far.
     pub fn limits(&self) -> LimitGrid {
         match &self.phase {
             Phase::Playing(playing) => playing.problem.limits.clone(),
@@ -280,12 +485,17 @@ impl State {
         }
     }
 
-    /// Why the last choice was made; none if it was not the policy's.
+    /// Why the last choice was made. `None` if the policy did not make it.
     pub fn explain(&self) -> Option<Explanation> {
-        match &self.phase {
-            Phase::Playing(playing) => Some(playing.policy.explain()),
-            Phase::Calibrating(_) => None,
+        let mut explanation = match &self.phase {
+            Phase::Playing(playing) => playing.policy.explain(),
+            Phase::Calibrating(_) => return None,
+        };
+        let weighed = [&mut explanation.chosen, &mut explanation.runner_up];
+        for weighed in weighed.into_iter().flatten() {
+            weighed.pull.arm = self.numbered(weighed.pull.arm);
         }
+        Some(explanation)
     }
 
     /// Prices, once they are known.
@@ -303,30 +513,70 @@ impl std::fmt::Debug for State {
     }
 }
 
+impl Phase {
+    fn schedule(&mut self) -> &mut dyn Schedule {
+        match self {
+            Self::Calibrating(calibration) => calibration,
+            Self::Playing(playing) => playing,
+        }
+    }
+}
+
 impl Playing {
     fn new(plan: &Plan, limits: LimitGrid) -> Self {
         let problem = plan.problem(limits);
         Self {
             policy: plan.policy.build(&problem),
             problem,
+            seed: plan.seed,
         }
     }
-}
 
-impl Playing {
-    /// Tells the policy what calibration saw.
-    fn told(&mut self, outcomes: &[(Round, Observation)], seed: u64) {
+    /// Gives the policy more arms of an open space to choose from if it wants that, a tenth more at least: sorting them in
+    /// takes time.
+    fn grow(&mut self, opened: &Opened) {
+        let wanted = self.policy.wanted_arms();
+        let arms = wanted.map_or(0, |wanted| opened.pool(wanted));
+        if arms >= self.problem.arms + self.problem.arms.div_ceil(10) {
+            self.problem.arms = arms;
+            self.policy.arms_added(&self.problem);
+        }
+    }
+
+    /// Lets the policy learn what calibration observed.
+    fn observe_all(&mut self, outcomes: &[(Round, Observation)]) {
         for (round, seen) in outcomes {
-            let mut rng = randomness(seed, *round, Purpose::Observe);
-            self.policy.observe(*round, *seen, &mut rng);
+            self.observe(*round, *seen);
         }
+    }
+
+    fn observe(&mut self, round: Round, seen: Observation) {
+        let mut rng = randomness(self.seed, round, Purpose::Observe);
+        self.policy.observe(round, seen, &mut rng);
     }
 }
 
-/// The limit other arms are tried at.
-fn largest(phase: &Phase) -> Limit {
-    match phase {
-        Phase::Calibrating(calibration) => calibration.how().guard,
-        Phase::Playing(playing) => playing.problem.limits.max(),
+/// The policy is a schedule like any other.
+impl Schedule for Playing {
+    fn next(&mut self, round: Round) -> Choice {
+        let mut rng = randomness(self.seed, round, Purpose::Choose);
+        Choice::Pull(Planned {
+            pull: self.policy.choose(round, &mut rng),
+            seed: None,
+            by: None,
+        })
     }
+
+    fn launched(&mut self, pull: &PullRecord) {
+        self.policy.launched(pull.round, pull.pull());
+    }
+
+    fn learned(&mut self, learned: &Learned) {
+        self.observe(learned.pull.round, learned.observation);
+    }
+}
+
+/// The seed for a target: below 2^31, so that any program accepts it.
+pub fn target_seed(seed: u64, round: Round) -> u64 {
+    randomness(seed, round, Purpose::Target).next_u64() >> 33
 }

@@ -1,30 +1,34 @@
-//! Whole runs in virtual time and on a target that ends pulls in any order; killed at any point and resumed.
+//! Whole runs in virtual time and on a target that ends pulls in any order, killed at any point and resumed.
 
 mod losses;
+mod open;
 
 use std::fs;
 use std::path::Path;
-
-use proptest::prelude::*;
-use tokio::sync::mpsc::unbounded_channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::*;
 use crate::journal::{
-    Appender, EndReason, FILE, Header, Machine, OutcomeRecord, PullRecord, Reader, Record, Replay,
-    Step, Syncing, VERSION,
+    Appender, EndReason, FILE, Header, Learned, Machine, OutcomeRecord, PullRecord, Reader, Record,
+    Replay, Step, Syncing, VERSION,
 };
 use crate::policy::PolicyKind;
-use crate::round::{Curve, Observation};
+use crate::round::{ArmId, Curve, Limit, LimitGrid, Observation, Round};
+use crate::scenario::Compare;
+use crate::space::Space;
 use crate::target::synthetic::{Grid, Synthetic, SyntheticProblem};
 use crate::target::{
-    Ended, Ending, Ends, InVirtualTime, Measured, Outcome, Ran, Start, Target, VirtualTarget,
+    Ended, Ending, Ends, InVirtualTime, Measured, Outcome, Ran, SlotPool, Start, Target,
+    VirtualTarget,
 };
+use proptest::prelude::*;
 
 fn plan(policy: &str) -> Plan {
     let problem = SyntheticProblem::parse("indep").unwrap();
     Plan {
         arms: problem.arms(),
-        limits: Limits::Grid(Grid::parse("recovered").unwrap().limits(problem)),
+        limits: LimitSource::Grid(Grid::parse("recovered").unwrap().limits(problem)),
         cost: Curve::parse("x / 10").unwrap(),
         penalty: Curve::parse("x / 10 if x <= 0.5 else 10 * x").unwrap(),
         unit: Some(1.0),
@@ -32,8 +36,9 @@ fn plan(policy: &str) -> Plan {
         seed: 5,
         instances: 0,
         instance_names: [].into(),
-        space: None,
+        space: Space::numbered(problem.arms()).unwrap().into(),
         stop_on_first_failures: false,
+        compare: Compare::default(),
     }
 }
 
@@ -57,7 +62,6 @@ fn header() -> Header {
         },
         enforcement: serde_json::Value::Null,
         resolved: serde_json::Value::Null,
-        normal: serde_json::Value::Null,
         scenario: String::new(),
     }
 }
@@ -89,7 +93,7 @@ fn try_session(
     syncing: Syncing,
     target: impl FnOnce(Ends) -> Box<dyn Target>,
 ) -> Result<Finished, RunError> {
-    let pauses = [std::time::Duration::ZERO; 3];
+    let pauses = [Duration::ZERO; 3];
     sitting(folder, plan, slots, budget, syncing, pauses, target)
 }
 
@@ -99,40 +103,55 @@ fn sitting(
     slots: usize,
     budget: Budget,
     syncing: Syncing,
-    pauses: [std::time::Duration; 3],
+    pauses: [Duration; 3],
     target: impl FnOnce(Ends) -> Box<dyn Target>,
 ) -> Result<Finished, RunError> {
     let mut state = State::new(plan);
-    let (progress, journal) = if folder.join(FILE).exists() {
+    let is_new = !folder.join(FILE).exists();
+    let (progress, journal) = if is_new {
+        let journal = Appender::create(folder, &header(), syncing).unwrap();
+        (Progress::default(), journal)
+    } else {
         let (reader, progress) = resume(Reader::open(folder).unwrap(), &mut state, |_| ()).unwrap();
         (progress, Appender::resume(&reader, syncing).unwrap())
-    } else {
-        (
-            Progress::default(),
-            Appender::create(folder, &header(), syncing).unwrap(),
-        )
     };
-    let (ends, ended) = unbounded_channel();
+    let opened = Opened {
+        state,
+        progress,
+        journal,
+        lock: crate::journal::RunLock::take(folder).unwrap(),
+        enforcement: serde_json::Value::Null,
+        is_new,
+        is_cut: false,
+    };
+    let run = Run::recorded(opened, ())
+        .with_budget(budget)
+        .with_retries(2, pauses);
+    let wall = Wall {
+        seconds: budget.wall,
+        spent: 0.0,
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     runtime.block_on(async {
-        let setup = Setup {
-            state,
-            progress,
-            journal,
-            target: target(ends),
-            ends: ended,
-            slots,
-            budget,
-            retries: 2,
-            pauses,
-            enforcement: serde_json::Value::Null,
-            watch: &mut (),
-        };
-        Orchestrator::begin(setup).unwrap().run().await
+        let mut pool = SlotPool::new(slots, target);
+        let mut signals = Signals::listen()?;
+        let driver = Driver::begin(vec![run], &mut pool, &mut signals, wall)?;
+        let Driven {
+            mut runs, reason, ..
+        } = driver.drive().await?;
+        let run = runs.remove(0);
+        Ok(Finished { run, reason })
     })
+}
+
+/// A run after a session.
+#[derive(Debug)]
+struct Finished {
+    run: Run,
+    reason: EndReason,
 }
 
 fn synthetic(ends: Ends) -> Box<dyn Target> {
@@ -142,17 +161,11 @@ fn synthetic(ends: Ends) -> Box<dyn Target> {
 
 /// A pull that ended as it did in virtual time.
 fn brought(ran: &Ran) -> Ending {
-    Ending::Brought(Box::new(Outcome {
-        observation: ran.observation,
-        failure: None,
-        consumption: Some(ran.consumption),
-        score: None,
-        is_clamped: false,
-        measured: Measured::default(),
-    }))
+    let outcome = Outcome::of(ran.observation, Some(ran.consumption), Measured::default());
+    Ending::Brought(Box::new(outcome))
 }
 
-/// What was launched and what came, without sessions and line numbers.
+/// The pulls and outcomes of a journal, without sessions and line numbers.
 fn story(folder: &Path) -> (Vec<PullRecord>, Vec<OutcomeRecord<'static>>) {
     let mut reader = Reader::open(folder).unwrap();
     let (mut pulls, mut outcomes) = (vec![], vec![]);
@@ -166,11 +179,14 @@ fn story(folder: &Path) -> (Vec<PullRecord>, Vec<OutcomeRecord<'static>>) {
     (pulls, outcomes)
 }
 
-/// Every decision in the journal is the one that a run makes that sees the same outcomes in the same order.
+/// Checks that every decision in the journal is the one that a run makes on the same outcomes in the same order.
 fn decisions_follow(folder: &Path, plan: Plan) {
     let mut state = State::new(plan);
     let mut replay = Replay::new(Reader::open(folder).unwrap());
     while let Some(step) = replay.next().unwrap() {
+        if let Step::Opened(recorded) = &step {
+            assert_eq!(state.opening(recorded.arm).as_ref(), Some(&**recorded));
+        }
         if let Step::Launched(recorded) = &step {
             let Next::Pull(mut chosen) = state.choose() else {
                 panic!("nothing to choose")
@@ -198,7 +214,7 @@ fn two_runs_with_one_seed_are_the_same_to_the_last_byte() {
                 synthetic,
             );
             assert_eq!(finished.reason, EndReason::Rounds);
-            assert_eq!(finished.state.tally().learned, 300);
+            assert_eq!(finished.run.state().tally().learned, 300);
             decisions_follow(folder.path(), plan(policy));
             fs::read(folder.path().join(FILE)).unwrap()
         };
@@ -253,23 +269,33 @@ fn a_consumption_budget_ends_a_run() {
         synthetic,
     );
     assert_eq!(finished.reason, EndReason::Consumption);
-    let tally = finished.state.tally();
+    let tally = finished.run.state().tally();
     assert!(
         tally.consumption >= 20.0 && tally.consumption < 21.0,
         "{tally:?}"
     );
 }
 
-/// Ends pulls in an order of its own, loses some, and never ends the last ones when it is told to stop.
+/// Ends pulls in a random order and loses some.
+///
+/// A pull ends when all slots are busy. The last ones end once nothing more is started, or stay busy until they are
+/// stopped.
+#[derive(Clone)]
 struct Unruly {
+    slots: usize,
+    stays_busy: bool,
+    shared: Arc<Mutex<Unfinished>>,
+}
+
+struct Unfinished {
     inner: Synthetic,
     running: Vec<Start>,
-    slots: usize,
+    started: u64,
     luck: u64,
     ends: Ends,
 }
 
-impl Unruly {
+impl Unfinished {
     fn luck(&mut self) -> usize {
         self.luck = self
             .luck
@@ -278,21 +304,19 @@ impl Unruly {
         (self.luck >> 33) as usize
     }
 
-    fn end(&mut self, place: usize) {
+    fn end_one(&mut self) {
+        let place = self.luck() % self.running.len();
         let start = self.running.remove(place);
         let ran = self.inner.run(5, start.round, start.pull);
         let ending = match self.luck() % 10 {
             0 => Ending::Lost {
                 why: "no reason".into(),
             },
-            1 => Ending::Brought(Box::new(Outcome {
-                observation: Observation::failed(start.pull),
-                failure: None,
-                consumption: None,
-                score: None,
-                is_clamped: false,
-                measured: Measured::default(),
-            })),
+            1 => Ending::Brought(Box::new(Outcome::of(
+                Observation::failed(start.pull),
+                None,
+                Measured::default(),
+            ))),
             _ => brought(&ran),
         };
         let _ = self.ends.send(Ended {
@@ -305,17 +329,29 @@ impl Unruly {
 
 impl Target for Unruly {
     fn start(&mut self, start: Start) {
-        self.running.push(start);
-        if self.running.len() == self.slots {
-            let place = self.luck() % self.running.len();
-            self.end(place);
+        let mut now = self.shared.lock().unwrap();
+        now.running.push(start);
+        now.started += 1;
+        if now.running.len() == self.slots {
+            now.end_one();
+        }
+        if !self.stays_busy {
+            let (started, shared) = (now.started, Arc::clone(&self.shared));
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                let mut now = shared.lock().unwrap();
+                while now.started == started && !now.running.is_empty() {
+                    now.end_one();
+                }
+            });
         }
     }
 
     fn stop(&mut self, slot: usize) {
-        if let Some(place) = self.running.iter().position(|start| start.slot == slot) {
-            let start = self.running.remove(place);
-            let _ = self.ends.send(Ended {
+        let mut now = self.shared.lock().unwrap();
+        if let Some(place) = now.running.iter().position(|start| start.slot == slot) {
+            let start = now.running.remove(place);
+            let _ = now.ends.send(Ended {
                 slot,
                 round: start.round,
                 ending: Ending::Stopped,
@@ -324,14 +360,19 @@ impl Target for Unruly {
     }
 }
 
-fn unruly(slots: usize, luck: u64) -> impl FnOnce(Ends) -> Box<dyn Target> {
+fn unruly(slots: usize, stays_busy: bool, luck: u64) -> impl FnOnce(Ends) -> Box<dyn Target> {
     move |ends| {
-        Box::new(Unruly {
+        let unfinished = Unfinished {
             inner: Synthetic::new(SyntheticProblem::parse("indep").unwrap()),
             running: vec![],
-            slots,
+            started: 0,
             luck,
             ends,
+        };
+        Box::new(Unruly {
+            slots,
+            stays_busy,
+            shared: Arc::new(Mutex::new(unfinished)),
         })
     }
 }
@@ -339,21 +380,33 @@ fn unruly(slots: usize, luck: u64) -> impl FnOnce(Ends) -> Box<dyn Target> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Killed after any byte, any number of times: no finished round is lost or doubled, and every decision is the one
-    /// an undisturbed run makes on the same outcomes.
+    /// Killed after any byte, any number of times: no finished round is lost or counted twice, and every decision is
+    /// the one that an undisturbed run makes on the same outcomes.
     #[test]
     fn a_run_killed_anywhere_goes_on_as_if_nothing_had_happened(
         cuts in proptest::collection::vec(0.0..1.0_f64, 1..4),
         slots in 1_usize..5,
         policy in 0..PolicyKind::NAMES.len(),
+        is_stopped: bool,
         luck: u64,
     ) {
         let folder = tempfile::tempdir().unwrap();
         let policy = PolicyKind::NAMES[policy];
-        let budget = Budget { wall: Some(0.06), ..rounds(150) };
+        let play = |total: u64, wall: Option<f64>, luck: u64| {
+            let budget = Budget { wall, ..rounds(total) };
+            let target = unruly(slots, wall.is_some(), luck);
+            session(folder.path(), plan(policy), slots, budget, Syncing::Outcomes, target)
+        };
+        let mut total = 0;
         let mut finished_before: Vec<OutcomeRecord<'_>> = vec![];
         for (k, cut) in cuts.iter().enumerate() {
-            session(folder.path(), plan(policy), slots, budget, Syncing::Outcomes, unruly(slots, luck ^ k as u64));
+            total += 40;
+            // Stopped in the middle of its pulls, or played to the end.
+            if is_stopped {
+                play(total, Some(0.02 * (k + 1) as f64), luck ^ k as u64);
+            }
+            play(total, None, luck ^ k as u64);
+            prop_assert_eq!(story(folder.path()).1.len() as u64, total);
             let path = folder.path().join(FILE);
             let bytes = fs::read(&path).unwrap();
             let header = bytes.iter().position(|&byte| byte == b'\n').unwrap() + 1;
@@ -362,9 +415,10 @@ proptest! {
             decisions_follow(folder.path(), plan(policy));
             finished_before = story(folder.path()).1;
         }
-        session(folder.path(), plan(policy), slots, budget, Syncing::Outcomes, unruly(slots, luck));
+        play(total, None, luck);
         decisions_follow(folder.path(), plan(policy));
         let (pulls, outcomes) = story(folder.path());
+        prop_assert_eq!(outcomes.len() as u64, total, "every round has an outcome");
         prop_assert_eq!(&outcomes[..finished_before.len()], &finished_before[..]);
         let mut ended: Vec<u64> = outcomes.iter().map(|outcome| outcome.outcome).collect();
         ended.sort_unstable();
@@ -377,8 +431,8 @@ proptest! {
 
 fn calibrating(policy: &str) -> Plan {
     Plan {
-        limits: Limits::Calibrate(Calibrate {
-            guard: crate::round::Limit::new(0.9).unwrap(),
+        limits: LimitSource::Calibrate(Calibrate {
+            guard: Limit::new(0.9).unwrap(),
             points: 5,
             quantiles: (0.25, 0.75),
             arms: Some(6),
@@ -399,7 +453,7 @@ fn calibration_comes_first_and_survives_being_killed() {
         Syncing::AtEnd,
         synthetic,
     );
-    let limits = finished.state.problem().unwrap().limits.clone();
+    let limits = finished.run.state().problem().unwrap().limits.clone();
     assert_eq!(limits.len(), 5);
     assert!(limits.max().get() < 0.9);
     decisions_follow(whole.path(), calibrating("rcucb"));
@@ -421,7 +475,7 @@ fn calibration_comes_first_and_survives_being_killed() {
             Syncing::AtEnd,
             synthetic,
         );
-        assert_eq!(again.state.problem().unwrap().limits, limits);
+        assert_eq!(again.run.state().problem().unwrap().limits, limits);
         assert_eq!(
             story(cut.path()),
             story(whole.path()),
@@ -435,16 +489,8 @@ fn a_run_whose_first_pulls_all_fail_is_stopped_after_a_look_around() {
     struct Failing(Ends);
     impl Target for Failing {
         fn start(&mut self, start: Start) {
-            let outcome = Outcome::failed(
-                start.pull,
-                crate::target::Failing {
-                    reason: "exit code 3".into(),
-                    guard: None,
-                    stderr: "no".into(),
-                },
-                None,
-                Measured::default(),
-            );
+            let failing = crate::target::Failing::new("exit code 3");
+            let outcome = Outcome::failed(start.pull, failing, None, Measured::default());
             let ending = Ending::Brought(Box::new(outcome));
             let _ = self.0.send(Ended {
                 slot: start.slot,
@@ -469,7 +515,7 @@ fn a_run_whose_first_pulls_all_fail_is_stopped_after_a_look_around() {
         target,
     );
     assert_eq!(finished.reason, EndReason::FirstFailures);
-    assert_eq!(finished.state.tally().failed, 10);
+    assert_eq!(finished.run.state().tally().failed, 10);
     decisions_follow(folder.path(), hopeless);
     let patient = tempfile::tempdir().unwrap();
     let finished = session(
@@ -480,5 +526,52 @@ fn a_run_whose_first_pulls_all_fail_is_stopped_after_a_look_around() {
         Syncing::AtEnd,
         target,
     );
-    assert_eq!(finished.state.tally().failed, 500);
+    assert_eq!(finished.run.state().tally().failed, 500);
+}
+
+/// Two nodes run the same, the second in twice the time. Once that is known, the policy sees what the mean node would take.
+#[test]
+fn what_nodes_of_different_speed_consume_is_corrected_if_asked() {
+    for compare in [Compare::AsMeasured, Compare::ByNode] {
+        let limit = Limit::new(1.0).unwrap();
+        let mut state = State::new(Plan {
+            limits: LimitSource::Grid(LimitGrid::new([limit.get()]).unwrap()),
+            compare,
+            ..plan("uniform")
+        });
+        let mut run = |round: u64, node: &'static str, seconds: f64| {
+            let pull = PullRecord {
+                round: Round(round),
+                arm: ArmId::from_index(0),
+                limit,
+                instance: None,
+                seed: None,
+                seen: 0,
+                by: None,
+            };
+            state.launched(&pull);
+            state.learned(&Learned {
+                pull,
+                observation: Observation::ended(pull.pull(), 1.0, seconds).unwrap(),
+                outcome: OutcomeRecord {
+                    node: Some(node.into()),
+                    ..OutcomeRecord::default()
+                },
+            });
+            *state.evidence().of(pull.arm).last().unwrap()
+        };
+        for round in 0..40 {
+            run(2 * round + 1, "fast", 0.2);
+            run(2 * round + 2, "slow", 0.4);
+        }
+        let seen = run(81, "slow", 0.4).consumption.unwrap();
+        let mean = 0.08_f64.sqrt();
+        let late = run(82, "fast", 0.8);
+        if compare == Compare::ByNode {
+            assert!((seen - mean).abs() < 1e-3, "{seen}");
+            assert_eq!(late.consumption, None, "it would not have ended in time");
+        } else {
+            assert_eq!((seen, late.consumption), (0.4, Some(0.8)));
+        }
+    }
 }

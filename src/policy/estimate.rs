@@ -194,6 +194,16 @@ impl Estimates {
         }
     }
 
+    /// So many arms more, of which nothing is known.
+    pub fn add_arms(&mut self, count: usize) {
+        let arms = self.arms.len() + count;
+        self.arms.resize(arms, ArmCount::default());
+        self.stats.resize(arms * self.limits.len(), Stat::default());
+        if let Some(product_limit) = &mut self.product_limit {
+            product_limit.resize(arms, ProductLimit::new(self.limits.len()));
+        }
+    }
+
     /// The round being decided, the paper's t: one more than the pulls we know of.
     pub fn t(&self) -> u64 {
         self.observed + self.pending.len() as u64 + 1
@@ -205,6 +215,10 @@ impl Estimates {
 
     pub fn limits(&self) -> &[f64] {
         &self.limits
+    }
+
+    pub fn price(&self) -> &Price {
+        &self.price
     }
 
     /// lambda at each limit.

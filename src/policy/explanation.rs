@@ -63,6 +63,21 @@ pub enum Turn {
     },
     /// Draws are compared at the largest limit only: a share of the consumption is kept for that.
     Largest,
+    /// A rung of continuous halving at one level of the limit.
+    Level {
+        /// The rung, counted from 1.
+        rung: u32,
+        /// How many there are now.
+        rungs: u32,
+        /// The best arms that it is for.
+        arms: usize,
+        /// Instances that the arm has met at this limit.
+        met: u32,
+        /// Instances there are.
+        instances: u32,
+    },
+    /// Nothing is left to try once: the arms that may be best run again.
+    Repeat,
     /// A look at another arm, while the first incumbent's first run is under way.
     Meanwhile,
 }

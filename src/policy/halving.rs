@@ -14,7 +14,7 @@ use super::estimate::Estimates;
 use super::explanation::{Last, Turn};
 use super::recommendation::Recommend;
 use super::survival::Survival;
-use super::{Explanation, Options, Policy, Problem, Recommendation};
+use super::{Explanation, Options, Policy, PolicyParameters, Problem, Recommendation};
 use crate::round::{Limit, Observation, Pull, Round};
 
 /// As scenarios and the command line say it.
@@ -29,13 +29,16 @@ pub struct Parameters {
     pub recommend: Recommend,
 }
 
-impl Parameters {
-    /// Takes its options.
-    pub fn read(options: &mut Options) -> Self {
+impl PolicyParameters for Parameters {
+    fn read(options: &mut Options) -> Self {
         Self {
             common: options.flag("common", false),
             recommend: options.word("recommend", &Recommend::WORDS),
         }
+    }
+
+    fn chooses_instances(&self) -> bool {
+        self.common
     }
 }
 

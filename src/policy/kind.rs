@@ -1,15 +1,50 @@
 //! The list of policies, and how each is made from its name and options.
 
-use serde_json::{Map, Value};
+use serde::Serialize;
 
-use super::{OptionValue, Options, Policy, PolicyError, Problem};
-use super::{fixed, halving, joint_ts, race, rcucb, similar_ts, ts, ucb, uniform, zrcucb};
+use super::{OptionValue, Options, PolicyError, PolicyErrors, PolicyKind, Survival};
 
-/// Makes [`PolicyKind`]: a policy joins the program by its line in the list below, in its file it has `NAME`,
-/// `Parameters` (with `read`, and serde for the record), and `new`.
+/// What a policy says about itself before it is built: implemented by the `Parameters` of its file.
+///
+/// Only [`read`](Self::read) must be written. The rest has the answers of an ordinary policy, which plays the limits of
+/// the scenario and leaves the instance of a pull to chance.
+pub trait PolicyParameters: Serialize + Sized {
+    /// Takes its options; what is not given gets its default.
+    fn read(options: &mut Options) -> Self;
+
+    /// Something that is allowed but that users should know.
+    fn warning(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether it finds limits by itself, so that a scenario gives it only the largest.
+    fn finds_limits(&self) -> bool {
+        false
+    }
+
+    /// Whether it chooses the instance of a pull, where there are any.
+    fn chooses_instances(&self) -> bool {
+        false
+    }
+
+    /// Whether it takes more arms while it works, as an open space needs.
+    fn takes_more_arms(&self) -> bool {
+        false
+    }
+
+    /// The survival estimate it uses, and which reports should therefore show.
+    fn survival(&self) -> Survival {
+        Survival::Restricted
+    }
+}
+
+/// Declares the policies and makes [`PolicyKind`] from the list in `mod.rs`. The file of a policy has `NAME`, `Parameters` (a
+/// [`PolicyParameters`]) and `new`.
 macro_rules! policies {
     ($($kind:ident => $file:ident,)+) => {
-        /// A policy with its parameters, not yet at work on a problem.
+        $(pub(crate) mod $file;)+
+
+        /// A policy with its parameters, not yet built for a problem.
         #[derive(Debug, Clone, PartialEq)]
         #[expect(missing_docs, reason = "each is documented in its file")]
         pub enum PolicyKind {
@@ -17,18 +52,18 @@ macro_rules! policies {
         }
 
         impl PolicyKind {
-            /// The names there are, as scenarios and the command line use them.
+            /// All names, as scenarios and the command line use them.
             pub const NAMES: &'static [&'static str] = &[$($file::NAME,)+];
 
-            /// The policy of this name with these options; all that is wrong at once.
-            pub fn from_options(name: &str, given: Vec<(String, OptionValue)>) -> Result<Self, Vec<PolicyError>> {
+            /// The policy of this name with these options. The error lists everything that is wrong.
+            pub fn from_options(name: &str, given: Vec<(String, OptionValue)>) -> Result<Self, PolicyErrors> {
                 match name {
                     $($file::NAME => {
                         let mut options = Options::new($file::NAME, given);
-                        let parameters = $file::Parameters::read(&mut options);
+                        let parameters = <$file::Parameters as PolicyParameters>::read(&mut options);
                         options.finish().map(|()| Self::$kind(parameters))
                     })+
-                    _ => Err(vec![PolicyError::UnknownPolicy { name: name.into(), known: Self::NAMES.to_vec() }]),
+                    _ => Err(PolicyError::UnknownPolicy { name: name.into(), known: Self::NAMES.to_vec() }.into()),
                 }
             }
 
@@ -40,56 +75,78 @@ macro_rules! policies {
             }
 
             /// Every option in force, defaults included.
-            pub fn parameters(&self) -> Map<String, Value> {
+            pub fn parameters(&self) -> serde_json::Map<String, serde_json::Value> {
                 let value = match self {
                     $(Self::$kind(parameters) => serde_json::to_value(parameters),)+
                 };
                 match value {
-                    Ok(Value::Object(parameters)) => parameters,
-                    _ => Map::new(),
+                    Ok(serde_json::Value::Object(parameters)) => parameters,
+                    _ => serde_json::Map::new(),
                 }
             }
 
-            /// Puts it to work on a problem.
+            /// Builds the policy for a problem.
             pub fn build(&self, problem: &Problem) -> Box<dyn Policy> {
                 match self {
                     $(Self::$kind(parameters) => Box::new($file::new(parameters, problem)),)+
+                }
+            }
+
+            /// Something that is allowed but that users should know.
+            pub fn warning(&self) -> Option<String> {
+                match self {
+                    $(Self::$kind(parameters) => parameters.warning(),)+
+                }
+            }
+
+            /// Whether it finds limits by itself, so that a scenario gives it only the largest.
+            pub fn finds_limits(&self) -> bool {
+                match self {
+                    $(Self::$kind(parameters) => parameters.finds_limits(),)+
+                }
+            }
+
+            /// Whether it chooses the instance of a pull, where there are any.
+            pub fn chooses_instances(&self) -> bool {
+                match self {
+                    $(Self::$kind(parameters) => parameters.chooses_instances(),)+
+                }
+            }
+
+            /// Whether it takes more arms while it works, as an open space needs.
+            pub fn takes_more_arms(&self) -> bool {
+                match self {
+                    $(Self::$kind(parameters) => parameters.takes_more_arms(),)+
+                }
+            }
+
+            /// The survival estimate it uses, and which reports should therefore show.
+            pub fn survival(&self) -> Survival {
+                match self {
+                    $(Self::$kind(parameters) => parameters.survival(),)+
                 }
             }
         }
     };
 }
 
-policies! {
-    Rcucb => rcucb,
-    ZRcucb => zrcucb,
-    Ucb => ucb,
-    Ts => ts,
-    JointTs => joint_ts,
-    SimilarTs => similar_ts,
-    Halving => halving,
-    Race => race,
-    Fixed => fixed,
-    Uniform => uniform,
-}
-
 impl PolicyKind {
-    /// What is allowed but should be known.
-    pub fn warning(&self) -> Option<String> {
-        match self {
-            Self::Rcucb(parameters) => parameters.warning(),
-            Self::ZRcucb(parameters) => parameters.warning(),
-            _ => None,
-        }
-    }
+    /// The name of the policy that is used where none is named.
+    pub const DEFAULT: &'static str = "levels";
 
-    /// Whether it finds limits by itself, so that a scenario gives it the largest only.
-    pub fn finds_limits(&self) -> bool {
-        matches!(self, Self::ZRcucb(_))
+    /// Its options in words, as `alpha 0.25, width gain-only`; empty if it has none.
+    pub fn describe(&self) -> String {
+        let options = self.parameters();
+        let options = options.iter().map(|(name, value)| match value.as_str() {
+            Some(text) => format!("{name} {text}"),
+            None if value.is_null() => format!("{name} not given"),
+            None => format!("{name} {value}"),
+        });
+        options.collect::<Vec<_>>().join(", ")
     }
 
     /// Reads `rcucb` or `rcucb:alpha=0.25,width=gain-only`.
-    pub fn parse(text: &str) -> Result<Self, Vec<PolicyError>> {
+    pub fn parse(text: &str) -> Result<Self, PolicyErrors> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let mut given = vec![];
         for assignment in rest.split(',').filter(|part| !part.trim().is_empty()) {
@@ -98,9 +155,8 @@ impl PolicyKind {
                     given.push((option.trim().to_owned(), OptionValue::read(value.trim())));
                 }
                 _ => {
-                    return Err(vec![PolicyError::NotAnAssignment {
-                        text: assignment.into(),
-                    }]);
+                    let text = assignment.into();
+                    return Err(PolicyError::NotAnAssignment { text }.into());
                 }
             }
         }
@@ -126,10 +182,37 @@ mod tests {
 
     #[test]
     fn unknown_names_come_with_the_nearest_one() {
-        let error = &PolicyKind::parse("unifrom").unwrap_err()[0];
+        let error = PolicyKind::parse("unifrom").unwrap_err();
         assert_eq!(error.to_string(), "there is no policy `unifrom`");
         assert_eq!(error.hint().unwrap(), "did you mean `uniform`?");
         assert!(PolicyKind::parse("uniform:alpha=1").is_err());
         assert!(PolicyKind::parse("uniform:alpha").is_err());
+    }
+
+    #[test]
+    fn everything_wrong_with_a_policy_is_one_error() {
+        fn build() -> Result<PolicyKind, Box<dyn std::error::Error>> {
+            Ok(PolicyKind::parse("rcucb:alpha=-1,widht=printed")?)
+        }
+        assert_eq!(
+            build().unwrap_err().to_string(),
+            "policy `rcucb`: `alpha` must be a number above 0, not `-1`; policy `rcucb` has no option `widht`"
+        );
+    }
+
+    #[test]
+    fn policies_describe_themselves() {
+        let kind = |text| PolicyKind::parse(text).unwrap();
+        assert_eq!(kind("halving").describe(), "common false, recommend safe");
+        assert!(!kind("halving").chooses_instances());
+        assert!(kind("halving:common=true").chooses_instances());
+        assert!(kind("race").chooses_instances());
+        assert!(kind("z-rcucb").finds_limits() && !kind("rcucb").finds_limits());
+        assert_eq!(
+            kind("rcucb:survival=kaplan-meier").survival(),
+            Survival::KaplanMeier
+        );
+        assert_eq!(kind("uniform").survival(), Survival::Restricted);
+        assert!(PolicyKind::parse(PolicyKind::DEFAULT).is_ok());
     }
 }

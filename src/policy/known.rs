@@ -20,6 +20,10 @@ impl Known {
 
     /// Learns from one finished, censored or failed pull.
     pub fn observe(&mut self, round: Round, seen: &Observation) {
+        // An open space has more arms by and by.
+        let arms = seen.pull().arm.index() + 1;
+        self.estimates
+            .add_arms(arms.saturating_sub(self.estimates.arms()));
         self.estimates.observe(round, seen);
     }
 
@@ -37,6 +41,9 @@ impl Known {
 
     /// What is known of an arm at one of the limits; none where no pull reached it.
     pub fn at(&self, arm: ArmId, limit: usize) -> Option<Recommendation> {
+        if arm.index() >= self.estimates.arms() {
+            return None;
+        }
         let stat = self.estimates.of_arm(arm.index()).get(limit)?;
         (stat.count > 0).then(|| self.estimates.recommendation(arm.index(), limit))
     }
@@ -44,6 +51,9 @@ impl Known {
     /// The limit to use an arm with, as if one more run had earned the penalty; none if it was never pulled.
     pub fn best_of(&self, arm: ArmId) -> Option<usize> {
         let (arm, points) = (arm.index(), self.limits().len());
+        if arm >= self.estimates.arms() {
+            return None;
+        }
         let best = self
             .estimates
             .best_among(arm..arm + 1, 0..points, Recommend::Safe);

@@ -1,8 +1,9 @@
-//! Policies: what chooses a pull each round and learns from what it brought. One file each, plus a line in `kind.rs`.
+//! Policies: what chooses a pull each round and learns from what it brought. One file each, plus a line in the list below.
 //!
-//! The files are nobody else's business: a policy is named as in scenarios, [`PolicyKind::parse`], and built from that.
+//! Outside of this folder a policy is known by its name ([`PolicyKind::parse`]) and by what it says about itself
+//! ([`PolicyParameters`], [`Policy`]).
 //!
-//! No file, clock or thread in here: a policy is a function of its problem, its seed and what it was told. Hence it can be
+//! A policy uses no file, clock or thread. It is a function of its problem, its seed and what it was told, so it can be
 //! embedded anywhere:
 //!
 //! ```
@@ -11,7 +12,7 @@
 //!
 //! // Three arms, four limits up to 10 s, PAR10; the second arm is the fastest.
 //! let problem = Problem::new(3, LimitGrid::logarithmic(1.0, 10.0, 4)?, Price::new("linear", "par10", 10.0)?)?;
-//! let mut policy = PolicyKind::parse("joint-ts").expect("a known policy").build(&problem);
+//! let mut policy = PolicyKind::parse("joint-ts")?.build(&problem);
 //! for number in 1..=200 {
 //!     let round = Round(number);
 //!     let pull = policy.choose(round, &mut randomness(1, round, Purpose::Choose));
@@ -32,39 +33,44 @@
 mod beta;
 mod estimate;
 mod explanation;
-pub(crate) mod fixed;
-pub(crate) mod halving;
-pub(crate) mod joint_ts;
+#[macro_use]
 mod kind;
 mod known;
 mod opening;
 mod options;
 mod pending;
 mod problem;
-pub(crate) mod race;
-pub(crate) mod rcucb;
 mod recommendation;
-pub(crate) mod similar_ts;
 mod survival;
 mod tournament;
-pub(crate) mod ts;
-pub(crate) mod ucb;
-pub(crate) mod uniform;
-pub(crate) mod zrcucb;
+
+policies! {
+    Levels => levels,
+    Rcucb => rcucb,
+    ZRcucb => zrcucb,
+    Ucb => ucb,
+    Ts => ts,
+    JointTs => joint_ts,
+    SimilarTs => similar_ts,
+    Halving => halving,
+    Race => race,
+    Fixed => fixed,
+    Uniform => uniform,
+}
 
 #[cfg(test)]
 mod conformance;
 
-/// What CONTRIBUTING.md writes as an example, so that it goes on compiling and passing the suite.
+/// The example of CONTRIBUTING.md, so that it keeps compiling and passing the suite.
 #[cfg(test)]
 #[path = "../../tests/fixtures/epsilon_greedy.rs"]
 mod walk_through;
 
 pub use explanation::{Explanation, Turn, Weighed, Why};
-pub use kind::PolicyKind;
+pub use kind::PolicyParameters;
 pub use known::Known;
-pub use options::{OptionValue, Options, PolicyError};
-pub use problem::{NoArms, Problem};
+pub use options::{OptionValue, Options, PolicyError, PolicyErrors};
+pub use problem::{Problem, ProblemError};
 pub use recommendation::{OnlyRecommend, Recommend, Recommendation};
 pub use survival::Survival;
 
@@ -110,6 +116,28 @@ pub trait Policy: Send {
     /// The gain of the answer is one of these, so whoever sets other pairs against it takes theirs from here too. Limits
     /// that no pull of the arm has reached are told with no pulls; of an arm it does not think about there are none.
     fn believed(&self, _arm: ArmId) -> Option<Vec<Recommendation>> {
+        None
+    }
+
+    /// More arms joined the problem, after those it knows; `problem` has all of them. A replay repeats this where it happened.
+    /// False, and nothing changes, if the policy cannot take more arms.
+    fn arms_added(&mut self, _problem: &Problem) -> bool {
+        false
+    }
+
+    /// How many arms it could make use of by now, where more can be drawn from a space; none if it takes no more.
+    fn wanted_arms(&self) -> Option<usize> {
+        None
+    }
+
+    /// The arms to derive new ones from, the best first, at most `count`.
+    fn best_arms(&self, count: usize) -> Vec<ArmId> {
+        let answer = self.recommend().map(|answer| answer.pull.arm);
+        answer.into_iter().take(count).collect()
+    }
+
+    /// The limits of an arm, ascending, where the policy finds them itself; none where it plays those of the problem.
+    fn limits_of(&self, _arm: ArmId) -> Option<Vec<Limit>> {
         None
     }
 

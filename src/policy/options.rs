@@ -66,6 +66,44 @@ pub enum PolicyError {
     },
 }
 
+/// Everything that is wrong with a policy as written: at least one error.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyErrors(Vec<PolicyError>);
+
+impl PolicyErrors {
+    /// How to fix the first error that has a hint.
+    pub fn hint(&self) -> Option<String> {
+        self.0.iter().find_map(PolicyError::hint)
+    }
+}
+
+impl fmt::Display for PolicyErrors {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, error) in self.0.iter().enumerate() {
+            let separator = if place == 0 { "" } else { "; " };
+            write!(to, "{separator}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for PolicyErrors {}
+
+impl From<PolicyError> for PolicyErrors {
+    fn from(error: PolicyError) -> Self {
+        Self(vec![error])
+    }
+}
+
+impl IntoIterator for PolicyErrors {
+    type Item = PolicyError;
+    type IntoIter = std::vec::IntoIter<PolicyError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 impl PolicyError {
     /// The option this is about, if it is about one.
     pub fn option(&self) -> Option<&str> {
@@ -208,7 +246,7 @@ impl Options {
     }
 
     /// All that was wrong, unknown options included.
-    pub fn finish(mut self) -> Result<(), Vec<PolicyError>> {
+    pub fn finish(mut self) -> Result<(), PolicyErrors> {
         for (option, _) in self.given {
             self.errors.push(PolicyError::UnknownOption {
                 policy: self.policy,
@@ -219,7 +257,7 @@ impl Options {
         if self.errors.is_empty() {
             Ok(())
         } else {
-            Err(self.errors)
+            Err(PolicyErrors(self.errors))
         }
     }
 }

@@ -20,16 +20,28 @@ pub struct Problem {
     pub(crate) instances: usize,
 }
 
-/// There is nothing to choose from.
+/// Why something is not a problem that a policy can work on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there is no arm to choose from")]
-pub struct NoArms;
+#[non_exhaustive]
+pub enum ProblemError {
+    /// There is nothing to choose from.
+    #[error("there is no arm to choose from")]
+    NoArms,
+    /// The space is not the space of these arms.
+    #[error("the space has {configurations} configurations, but there are {arms} arms")]
+    OtherSpace {
+        /// The arms of the problem.
+        arms: usize,
+        /// The configurations of the space.
+        configurations: usize,
+    },
+}
 
 impl Problem {
     /// A problem of `arms` arms, which must be at least one.
-    pub fn new(arms: usize, limits: LimitGrid, price: Price) -> Result<Self, NoArms> {
+    pub fn new(arms: usize, limits: LimitGrid, price: Price) -> Result<Self, ProblemError> {
         if arms == 0 {
-            Err(NoArms)
+            Err(ProblemError::NoArms)
         } else {
             Ok(Self {
                 arms,
@@ -41,11 +53,17 @@ impl Problem {
         }
     }
 
-    /// With the configurations of its arms. Those of another number of arms are left out: they cannot be theirs.
-    #[must_use]
-    pub fn with_space(mut self, space: Arc<Space>) -> Self {
-        self.space = (space.len() == self.arms).then_some(space);
-        self
+    /// With the configurations of its arms, for policies that learn from parameters.
+    pub fn with_space(mut self, space: Arc<Space>) -> Result<Self, ProblemError> {
+        if space.len() != self.arms {
+            let (arms, configurations) = (self.arms, space.len());
+            return Err(ProblemError::OtherSpace {
+                arms,
+                configurations,
+            });
+        }
+        self.space = Some(space);
+        Ok(self)
     }
 
     /// With so many instances that a pull may choose from.
@@ -66,8 +84,24 @@ mod tests {
         let limits = LimitGrid::new([1.0]).unwrap();
         assert_eq!(
             Problem::new(0, limits.clone(), price.clone()).map(|_| ()),
-            Err(NoArms)
+            Err(ProblemError::NoArms)
         );
         assert!(Problem::new(1, limits, price).is_ok());
+    }
+
+    #[test]
+    fn the_space_of_other_arms_is_refused() {
+        let values = (0..3).map(|value| crate::space::Value::Number(f64::from(value)));
+        let parameter = crate::space::Parameter::new("p", values.collect());
+        let space = Arc::new(Space::grid(vec![parameter], &[], &[]).unwrap());
+        let problem = |arms| {
+            let price = Price::new("x", "x", 1.0).unwrap();
+            Problem::new(arms, LimitGrid::new([1.0]).unwrap(), price).unwrap()
+        };
+        assert!(problem(3).with_space(Arc::clone(&space)).is_ok());
+        assert_eq!(
+            problem(2).with_space(space).unwrap_err().to_string(),
+            "the space has 3 configurations, but there are 2 arms"
+        );
     }
 }

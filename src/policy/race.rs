@@ -14,7 +14,7 @@ use super::estimate::{Estimates, Told};
 use super::explanation::{self, Last};
 use super::recommendation::Recommend;
 use super::survival::Survival;
-use super::{Explanation, Options, Policy, Problem, Recommendation};
+use super::{Explanation, Options, Policy, PolicyParameters, Problem, Recommendation};
 use crate::round::{ArmId, Limit, Observation, Pull, Round};
 
 /// As scenarios and the command line say it.
@@ -29,15 +29,18 @@ pub struct Parameters {
     pub recommend: Recommend,
 }
 
-impl Parameters {
-    /// Takes its options.
-    pub fn read(options: &mut Options) -> Self {
+impl PolicyParameters for Parameters {
+    fn read(options: &mut Options) -> Self {
         Self {
             slack: options.number("slack", 1.2, "a number from 1 up", |slack| {
                 slack.is_finite() && slack >= 1.0
             }),
             recommend: options.word("recommend", &Recommend::WORDS),
         }
+    }
+
+    fn chooses_instances(&self) -> bool {
+        true
     }
 }
 

@@ -12,7 +12,7 @@ use super::opening::Opening;
 use super::recommendation::Recommend;
 use super::survival::Survival;
 use super::tournament::{Line, Tournament};
-use super::{Explanation, Options, Policy, Problem, Recommendation, Why};
+use super::{Explanation, Options, Policy, PolicyParameters, Problem, Recommendation, Why};
 use crate::round::{Limit, Observation, Pull, Round};
 
 /// As scenarios and the command line say it.
@@ -64,9 +64,8 @@ pub struct Parameters {
     pub recommend: Recommend,
 }
 
-impl Parameters {
-    /// Takes its options.
-    pub fn read(options: &mut Options) -> Self {
+impl PolicyParameters for Parameters {
+    fn read(options: &mut Options) -> Self {
         Self {
             alpha: options.positive("alpha", 1.0),
             width: options.word("width", &Width::WORDS),
@@ -76,8 +75,11 @@ impl Parameters {
         }
     }
 
-    /// What is allowed but should be known.
-    pub fn warning(&self) -> Option<String> {
+    fn survival(&self) -> Survival {
+        self.survival
+    }
+
+    fn warning(&self) -> Option<String> {
         (self.alpha <= 1.0).then(|| {
             format!(
                 "policy `{NAME}`: the paper's guarantee needs `alpha` above 1; {} explores less",

@@ -1,23 +1,21 @@
-//! The answer of a policy: which pair to use, and how sure we are.
+//! The recommendation of a policy: which pair to use, and how sure that is.
 
 use std::ops::Range;
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::Options;
 use super::estimate::{Estimates, Stat};
+use super::{Options, PolicyParameters};
 use crate::round::{Limit, Pull};
 
-/// The pair to use, and how sure we are of it.
+/// The pair to use, and how sure that is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Recommendation {
     /// Configuration and limit.
     pub pull: Pull,
-    /// Estimated gain, nu-hat, or what the policy believes it to be.
+    /// Estimated gain: nu-hat, or the posterior mean of a policy that has a posterior.
     pub gain: f64,
-    /// What the pulls of this arm alone say, which is the same unless the policy believes more than it has seen.
-    pub mean: f64,
     /// 95 % interval around the gain; `interval` in this file says how it is made.
     pub interval: (f64, f64),
     /// How many pulls the estimate rests on: those of the arm that reached this limit.
@@ -33,9 +31,8 @@ pub struct OnlyRecommend {
     pub recommend: Recommend,
 }
 
-impl OnlyRecommend {
-    /// Takes its options.
-    pub fn read(options: &mut Options) -> Self {
+impl PolicyParameters for OnlyRecommend {
+    fn read(options: &mut Options) -> Self {
         Self {
             recommend: options.word("recommend", &Recommend::WORDS),
         }
@@ -67,8 +64,8 @@ impl Recommend {
 }
 
 impl Estimates {
-    /// The pair this rule picks, or the arm it picks at one limit (or at the nearest that was reached, smaller ones
-    /// first); ties go to the lowest arm, then the lowest limit.
+    /// The pair this rule picks, or the arm it picks at one limit (or at the nearest at which a reward was earned, smaller
+    /// ones first); ties go to the lowest arm, then the lowest limit. None before the first reward.
     pub(super) fn answer(&self, at: Option<Limit>, rule: Recommend) -> Option<Recommendation> {
         let (arms, points) = (0..self.arms(), self.limits().len());
         let best = if let Some(limit) = at {
@@ -81,7 +78,7 @@ impl Estimates {
         best.map(|(arm, k)| self.recommendation(arm, k))
     }
 
-    /// Arm and limit of the pair this rule picks among these.
+    /// Arm and limit of the pair this rule picks among these; a pair that never earned a reward is none to use.
     pub(super) fn best_among(
         &self,
         arms: Range<usize>,
@@ -91,11 +88,11 @@ impl Estimates {
         let mut best: Option<(f64, usize, usize)> = None;
         for arm in arms {
             for k in limits.clone() {
-                let (count, penalty) = (self.of_arm(arm)[k].count, self.penalties()[k]);
-                if count == 0 {
+                let (stat, penalty) = (&self.of_arm(arm)[k], self.penalties()[k]);
+                if !stat.has_reward() {
                     continue;
                 }
-                let value = rule.value(count, self.gain(arm, k), penalty);
+                let value = rule.value(stat.count, self.gain(arm, k), penalty);
                 if best.is_none_or(|(highest, ..)| value > highest) {
                     best = Some((value, arm, k));
                 }
@@ -111,11 +108,17 @@ impl Estimates {
         Recommendation {
             pull: self.pull(arm, k),
             gain,
-            mean: gain,
             interval: interval(stat, gain, self.penalties()[k]),
             pulls: u64::from(stat.count),
             censored: self.survival(arm, k),
         }
+    }
+}
+
+impl Stat {
+    /// Whether a pull ended with a reward within the limit.
+    pub(super) fn has_reward(&self) -> bool {
+        self.count > self.exceeded
     }
 }
 

@@ -12,7 +12,7 @@ use super::pending::Pending;
 use super::recommendation::Recommend;
 use super::survival::Survival;
 use super::tournament::{Line, Tournament};
-use super::{Explanation, Options, Policy, Problem, Recommendation};
+use super::{Explanation, Options, Policy, PolicyParameters, Problem, Recommendation};
 use crate::round::{Limit, Observation, Pull, Round};
 
 /// As scenarios and the command line say it.
@@ -27,9 +27,8 @@ pub struct Parameters {
     pub recommend: Recommend,
 }
 
-impl Parameters {
-    /// Takes its options.
-    pub fn read(options: &mut Options) -> Self {
+impl PolicyParameters for Parameters {
+    fn read(options: &mut Options) -> Self {
         Self {
             alpha: options.positive("alpha", 1.0),
             recommend: options.word("recommend", &Recommend::WORDS),

@@ -15,7 +15,7 @@ use super::rcucb::Width;
 use super::recommendation::{Recommend, interval};
 use super::survival::Survival;
 use super::tournament::Tournament;
-use super::{Explanation, Options, Policy, Problem, Recommendation, Weighed};
+use super::{Explanation, Options, Policy, PolicyParameters, Problem, Recommendation, Weighed};
 use crate::round::{ArmId, Limit, Observation, Price, Pull, Round};
 
 /// As scenarios and the command line say it.
@@ -52,9 +52,8 @@ pub struct Parameters {
     pub recommend: Answer,
 }
 
-impl Parameters {
-    /// Takes its options.
-    pub fn read(options: &mut Options) -> Self {
+impl PolicyParameters for Parameters {
+    fn read(options: &mut Options) -> Self {
         let answers = [
             ("safe", Answer::Safe),
             ("best", Answer::Best),
@@ -76,8 +75,15 @@ impl Parameters {
         }
     }
 
-    /// What is allowed but should be known.
-    pub fn warning(&self) -> Option<String> {
+    fn finds_limits(&self) -> bool {
+        true
+    }
+
+    fn survival(&self) -> Survival {
+        self.survival
+    }
+
+    fn warning(&self) -> Option<String> {
         (self.alpha <= 1.0).then(|| {
             format!(
                 "policy `{NAME}`: the paper's guarantee needs `alpha` above 1; {} explores less",
@@ -85,7 +91,9 @@ impl Parameters {
             )
         })
     }
+}
 
+impl Parameters {
     /// What widths are multiplied by: sqrt(2 alpha ln(n T^2 / delta)).
     ///
     /// Departure: with an unknown horizon T doubles, and all data are kept; restarting, as the doubling trick has
@@ -204,7 +212,7 @@ impl Policy for ZRcucb {
             let grids = self.grids.iter();
             grids.flat_map(|grid| {
                 let limits = grid.limits().iter().enumerate();
-                let reached = limits.filter(|(k, _)| grid.stat(*k).count > 0);
+                let reached = limits.filter(|(k, _)| grid.stat(*k).has_reward());
                 reached.map(|(_, own)| *own)
             })
         };
@@ -214,6 +222,10 @@ impl Policy for ZRcucb {
         let above = || reached().min_by(|a, b| a.get().total_cmp(&b.get()));
         let nearest = below.or_else(above)?;
         self.best_where(|own| own == nearest)
+    }
+
+    fn limits_of(&self, arm: ArmId) -> Option<Vec<Limit>> {
+        Some(self.limits_of(arm))
     }
 
     fn explain(&self) -> Explanation {
@@ -232,7 +244,7 @@ impl ZRcucb {
         for (arm, grid) in self.grids.iter().enumerate() {
             for (k, &limit) in grid.limits().iter().enumerate() {
                 let (stat, gain) = (grid.stat(k), grid.gain(k));
-                if stat.count == 0 || !is_wanted(limit) {
+                if !stat.has_reward() || !is_wanted(limit) {
                     continue;
                 }
                 let value = match self.parameters.recommend {
@@ -253,7 +265,6 @@ impl ZRcucb {
         Some(Recommendation {
             pull: self.pull(arm, k),
             gain: grid.gain(k),
-            mean: grid.gain(k),
             interval: interval(stat, grid.gain(k), grid.penalty(k)),
             pulls: u64::from(stat.count),
             censored: grid.survival(k),

@@ -1,4 +1,4 @@
-//! What a run's pulls cost and what went wrong with them.
+//! What a run's pulls cost, and how they failed.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct Account {
     pub cpu: f64,
     /// Failures by their reason.
     pub failures: BTreeMap<String, Failures>,
-    /// Scores outside of `worst` and `best`.
+    /// Scores outside `worst` and `best`.
     pub clamped: u64,
     /// Pulls that were lost and run again.
     pub lost: u64,
@@ -34,7 +34,7 @@ pub struct Failures {
 const MOST_REASONS: usize = 100;
 
 impl Account {
-    /// Books a step of a journal.
+    /// Adds a step of a journal.
     pub fn step(&mut self, step: &Step) {
         match step {
             Step::Learned(learned) => self.learned(learned),
@@ -43,7 +43,7 @@ impl Account {
         }
     }
 
-    /// Books a pull that brought something.
+    /// Adds a pull with an outcome.
     pub fn learned(&mut self, learned: &Learned) {
         let outcome = &learned.outcome;
         self.wall += outcome.wall.unwrap_or(0.0);

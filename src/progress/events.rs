@@ -7,23 +7,17 @@ use serde_json::{Value, json};
 use crate::journal::{Calibrated, EndReason, Learned, PullRecord};
 use crate::orchestrator::{Now, Watch};
 use crate::round::Seen;
-use crate::space::Space;
 
 /// Writes events.
 pub struct Events {
-    space: Space,
     to: Box<dyn Write>,
     is_gone: bool,
 }
 
 impl Events {
     /// Writes to `to`.
-    pub fn new(space: Space, to: Box<dyn Write>) -> Self {
-        Self {
-            space,
-            to,
-            is_gone: false,
-        }
+    pub fn new(to: Box<dyn Write>) -> Self {
+        Self { to, is_gone: false }
     }
 
     fn tell(&mut self, event: &Value) {
@@ -33,13 +27,13 @@ impl Events {
 }
 
 impl Watch for Events {
-    fn launched(&mut self, slot: usize, pull: &PullRecord, _: &Now<'_>) {
+    fn launched(&mut self, slot: usize, pull: &PullRecord, now: &Now<'_>) {
         self.tell(&json!({
             "event": "launched",
             "round": pull.round,
             "slot": slot + 1,
             "arm": pull.arm,
-            "configuration": self.space.configuration(pull.arm),
+            "configuration": now.state.space().configuration(pull.arm),
             "limit": pull.limit,
             "instance": pull.instance,
             "seed": pull.seed,
@@ -75,6 +69,10 @@ impl Watch for Events {
 
     fn lost(&mut self, pull: &PullRecord, why: &str) {
         self.tell(&json!({"event": "lost", "round": pull.round, "why": why}));
+    }
+
+    fn noticed(&mut self, text: &str) {
+        self.tell(&json!({"event": "notice", "what": text}));
     }
 
     fn stopping(&mut self, reason: EndReason, _: &Now<'_>) {

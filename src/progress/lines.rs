@@ -1,36 +1,38 @@
-//! Without a terminal: a line now and then, at growing intervals.
+//! Progress without a terminal: a line at growing intervals.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use super::aside::Aside;
+use super::nonblocking_writer::NonblockingWriter;
 use super::words::{self, Words};
 use crate::journal::{Calibrated, EndReason, PullRecord};
+use crate::markup::visible;
 use crate::orchestrator::{Now, Watch};
+use crate::scenario::Resource;
 
-/// Writes a line now and then.
+/// Writes a line at growing intervals.
 pub struct Lines {
-    words: Words,
-    to: Aside<String>,
+    resource: Resource,
+    to: NonblockingWriter<String>,
     started: Option<(Instant, u64)>,
     next: Duration,
 }
 
 impl Lines {
-    /// Writes to `to`.
-    pub fn new(words: Words, mut to: Box<dyn Write + Send>) -> Self {
-        // Nobody reads it: the run itself matters, and goes on.
+    /// Writes to `to` about a run that limits this.
+    pub fn new(resource: Resource, mut to: Box<dyn Write + Send>) -> Self {
+        // If stderr is closed, the run continues without it.
         let show = move |line: String| drop(writeln!(to, "captime: {line}"));
         Self {
-            words,
-            to: Aside::new(show),
+            resource,
+            to: NonblockingWriter::new(show),
             started: None,
             next: Duration::from_secs(5),
         }
     }
 
     fn say(&self, text: &str) {
-        self.to.tell(text.to_owned());
+        self.to.tell(visible(text).into_owned());
     }
 }
 
@@ -49,9 +51,10 @@ impl Watch for Lines {
         // 5, 10, 20, 40 seconds, then every minute.
         self.next = (2 * elapsed).min(elapsed + Duration::from_mins(1));
         let rate = (learned - before) as f64 / elapsed.as_secs_f64();
+        let words = Words::of(now.state, self.resource);
         let doing =
-            words::calibration(now.state).unwrap_or_else(|| self.words.best(now.state.recommend()));
-        let tally = self.words.tally(now.state.tally());
+            words::calibration(now.state).unwrap_or_else(|| words.best(now.state.recommend()));
+        let tally = words.tally(now.state.tally());
         let text = match &*words::budget(now, rate) {
             "" => format!("{tally}; {rate:.1} rounds/s; {doing}"),
             budget => format!("{tally}; {budget}; {rate:.1} rounds/s; {doing}"),
@@ -59,17 +62,22 @@ impl Watch for Lines {
         self.say(&text);
     }
 
-    fn calibrated(&mut self, found: &Calibrated, _: &Now<'_>) {
+    fn calibrated(&mut self, found: &Calibrated, now: &Now<'_>) {
+        let words = Words::of(now.state, self.resource);
         let limits: Vec<String> = found
             .limits
             .iter()
-            .map(|limit| self.words.limit(*limit))
+            .map(|limit| words.limit(*limit))
             .collect();
         self.say(&format!("calibrated: limits are {}", limits.join(", ")));
     }
 
     fn lost(&mut self, pull: &PullRecord, why: &str) {
         self.say(&words::lost(pull, why));
+    }
+
+    fn noticed(&mut self, text: &str) {
+        self.say(text);
     }
 
     fn stopping(&mut self, reason: EndReason, now: &Now<'_>) {

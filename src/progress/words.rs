@@ -1,34 +1,52 @@
-//! Numbers of a run as people read them.
+//! Formats the numbers of a run for people.
 
 use crate::journal::{EndReason, PullRecord};
+use crate::markup::visible;
 use crate::orchestrator::{Now, State, Tally};
 use crate::policy::Recommendation;
 use crate::quantity::{self, counted};
 use crate::round::{ArmId, Limit};
 use crate::scenario::Resource;
 use crate::space::Space;
+use crate::space::open::Origin;
 
 /// What is needed to put a run into words.
-#[derive(Debug, Clone)]
-pub struct Words {
+#[derive(Debug, Clone, Copy)]
+pub struct Words<'a> {
     /// The arms.
-    pub space: Space,
+    pub space: &'a Space,
     /// What is limited.
     pub resource: Resource,
 }
 
-impl Words {
+impl<'a> Words<'a> {
+    /// About a run that limits this.
+    pub fn of(state: &'a State, resource: Resource) -> Self {
+        let space = state.space();
+        Self { space, resource }
+    }
+
     /// An arm by number and configuration.
     pub fn arm(&self, arm: ArmId) -> String {
         if arm.index() >= self.space.len() {
-            return format!("arm {arm}");
+            // An arm of an open space gets its number and its configuration when it is pulled for the first time.
+            return match self.space.opened() {
+                Some(_) => "a new arm".into(),
+                None => format!("arm {arm}"),
+            };
         }
         let configuration = self.space.configuration(arm);
         if configuration.name().is_none() && configuration.is_empty() {
             format!("arm {arm}")
         } else {
-            format!("arm {arm} ({configuration})")
+            format!("arm {arm} ({})", visible(&configuration.in_short()))
         }
+    }
+
+    /// Where an arm of an open space came from.
+    pub fn origin(&self, arm: ArmId) -> Option<&'a Origin> {
+        let opened = self.space.opened()?;
+        (arm.index() < opened.len()).then(|| opened.origin(arm))
     }
 
     /// A limit with its unit.
@@ -44,7 +62,7 @@ impl Words {
     /// The best pair in one line.
     pub fn best(&self, best: Option<Recommendation>) -> String {
         match best {
-            None => "best so far: nothing yet".into(),
+            None => "best so far: no answer yet".into(),
             Some(best) => format!(
                 "best so far: {} up to {}, {}",
                 self.arm(best.pull.arm),
@@ -66,30 +84,45 @@ impl Words {
     }
 }
 
-/// A pull that its launcher lost.
+/// A pull that was lost with its runner.
 pub(super) fn lost(pull: &PullRecord, why: &str) -> String {
-    format!("round {} was lost and runs again: {why}", pull.round)
-}
-
-/// What there is to say when a run begins to stop.
-pub(super) fn stopping(reason: EndReason, now: &Now<'_>) -> Option<&'static str> {
-    let is_running = now.slots.iter().any(Option::is_some);
-    (reason == EndReason::Interrupted && is_running)
-        .then_some("stopping what runs; once more leaves at once")
-}
-
-/// What is known of the best pair's gain.
-pub(super) fn standing(best: &Recommendation) -> String {
     format!(
-        "gain {:.4} [{:.4}, {:.4}] from {}",
-        best.gain,
-        best.interval.0,
-        best.interval.1,
-        counted(best.pulls, "pull")
+        "round {} was lost and will run again: {}",
+        pull.round,
+        visible(why)
     )
 }
 
-/// Seconds until the budget ends at the rate so far; none if nothing can be said.
+/// The message when a run begins to stop.
+pub(super) fn stopping(reason: EndReason, now: &Now<'_>) -> Option<&'static str> {
+    let is_running = now.slots.iter().any(Option::is_some);
+    (reason == EndReason::Interrupted && is_running)
+        .then_some("stopping; press Ctrl-C again to quit now")
+}
+
+/// The gain of a pair with its interval and its number of pulls.
+pub fn gain_in_words(best: &Recommendation) -> String {
+    let (low, high) = best.interval;
+    let unfinished = match (best.censored, best.pulls) {
+        (0.0, _) => "none censored or failed".to_owned(),
+        (1.0, _) => "all censored or failed".to_owned(),
+        (share, _) => format!("{:.1} % censored or failed", 100.0 * share),
+    };
+    let pulls = counted(best.pulls, "pull");
+    format!(
+        "{:.4} (95 % interval {low:.4} to {high:.4}), {pulls}, {unfinished}",
+        best.gain
+    )
+}
+
+/// The same in short, for a line that may be cut.
+pub(super) fn standing(best: &Recommendation) -> String {
+    let (low, high) = best.interval;
+    let pulls = counted(best.pulls, "pull");
+    format!("gain {:.4} ({low:.4} to {high:.4}), {pulls}", best.gain)
+}
+
+/// Seconds until the budget ends at the rate so far. `None` if that cannot be estimated.
 pub(super) fn left(now: &Now<'_>, rounds_per_second: f64) -> Option<f64> {
     let tally = now.state.tally();
     let by_rounds = now
@@ -112,20 +145,20 @@ pub(super) fn left(now: &Now<'_>, rounds_per_second: f64) -> Option<f64> {
         .reduce(f64::min)
 }
 
-/// `41 %, about 12 s left`: how much of the budget is used; empty without a budget.
+/// `41 %, about 12 s left`: the used share of the budget. Empty without a budget.
 pub(super) fn budget(now: &Now<'_>, rounds_per_second: f64) -> String {
     let tally = now.state.tally();
     let share = now
         .budget
         .share(tally.learned, now.seconds, tally.consumption)
         .map(|share| format!("{:.0} %", 100.0 * share));
-    // Nobody needs fractions of a guess.
+    // Fractions of a rough estimate are useless.
     let left = left(now, rounds_per_second)
         .map(|left| format!("about {} left", quantity::seconds(left.ceil())));
     share.into_iter().chain(left).collect::<Vec<_>>().join(", ")
 }
 
-/// `calibrating: 12 of 60`, while it goes on.
+/// `calibrating: 12 of 60`, during calibration.
 pub(super) fn calibration(state: &State) -> Option<String> {
     state
         .calibration()
@@ -139,7 +172,7 @@ mod tests {
     #[test]
     fn an_arm_without_parameters_is_its_number() {
         let words = Words {
-            space: Space::numbered(3).unwrap(),
+            space: &Space::numbered(3).unwrap(),
             resource: Resource::Wall,
         };
         assert_eq!(words.arm(ArmId::from_index(1)), "arm 2");

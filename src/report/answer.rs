@@ -1,15 +1,15 @@
-//! What to use, and how much better that is than doing nothing about it.
+//! What to use, and how much better that is than the default.
 
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::pairs::Pairs;
 use super::paste::{Paste, pastes};
 use super::{History, Num};
+use crate::answer::{Comparison, Values, Verdict};
 use crate::policy::Recommendation;
-use crate::round::ArmId;
+use crate::round::{ArmId, Limit};
 
-/// A pair with what is known of it.
+/// A pair with what is known about it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Pair {
     /// The arm, counted from 1.
@@ -26,7 +26,7 @@ pub struct Pair {
     pub low: Num,
     /// Its other end.
     pub high: Num,
-    /// Pulls it rests on.
+    /// Pulls it is based on.
     pub pulls: u64,
     /// Share of them still running at the limit.
     pub censored: Num,
@@ -38,45 +38,99 @@ pub struct Answer {
     /// The pair.
     #[serde(flatten)]
     pub pair: Pair,
+    /// What was learned, in a few sentences.
+    pub sentences: Vec<String>,
+    /// Why this limit.
+    pub why_limit: String,
+    /// What the pair is worth, in its users' terms.
+    pub values: Option<Values>,
+    /// How it compares with the default.
+    pub default: Option<Comparison>,
+    /// The same in words.
+    pub default_words: String,
+    /// What the budget afforded.
+    pub afforded: String,
     /// Its configuration: names and values.
     pub configuration: Vec<(String, String)>,
     /// What to copy.
     pub pastes: Vec<Paste>,
-    /// What it is better than.
+    /// What it is compared with.
     pub against: Vec<Rival>,
 }
 
-/// A pair the answer is set against.
+/// A pair the answer is compared with.
 #[derive(Debug, Clone, Serialize)]
 pub struct Rival {
-    /// What it stands for.
+    /// Its role in the comparison.
     pub who: &'static str,
     /// The pair.
     #[serde(flatten)]
     pub pair: Pair,
+    /// What the pair is worth, in its users' terms.
+    pub values: Option<Values>,
     /// How much more the answer gains.
     pub difference: Num,
-    /// 95 % interval of the difference.
+    /// 95 % interval of the difference. Null if there is no verdict.
     pub difference_low: Num,
     /// Its other end.
     pub difference_high: Num,
-    /// How likely it is that the answer gains more.
-    pub sure: Num,
+    /// The probability that the answer gains more. Null if there is no verdict.
+    pub probability: Num,
 }
 
 /// The answer of a run, once there is one.
 pub fn answer(history: &History, pairs: &Pairs<'_>) -> Option<Answer> {
-    let best = history.answer()?;
+    let verdict = history.verdict();
+    let best = verdict.best?;
+    let amount = |value| history.resource().amount(value);
     let configuration = history.space.configuration(best.pull.arm);
     let texts = configuration
         .iter()
         .map(|(name, value)| (name.to_owned(), value.to_string()));
+    let arm = match label(history, best.pull.arm) {
+        label if label == format!("arm {}", best.pull.arm) => label,
+        label => format!("arm {} ({label})", best.pull.arm),
+    };
     Some(Answer {
         pair: pair(history, &best),
+        sentences: verdict.sentences(&arm, history.resource()),
+        why_limit: verdict
+            .limit
+            .map_or(String::new(), |limit| limit.in_words(amount)),
+        values: verdict.values,
+        default: verdict.comparison,
+        default_words: verdict
+            .comparison
+            .map_or(String::new(), |comparison| comparison.in_words(amount)),
+        afforded: verdict.afforded.in_words(),
         configuration: texts.collect(),
         pastes: pastes(history, &best),
-        against: rivals(history, pairs, &best),
+        against: rivals(history, pairs, &verdict, &best),
     })
+}
+
+/// One arm of the Pareto front.
+#[derive(Debug, Clone, Serialize)]
+pub struct OnFront {
+    /// The arm, counted from 1.
+    pub arm: u32,
+    /// Its configuration on one line.
+    pub label: String,
+    /// The limit it was judged at.
+    pub limit: Num,
+    /// What it is worth there.
+    pub values: Values,
+}
+
+/// The arms that no other beats in both reward and consumption.
+pub fn front(history: &History) -> Vec<OnFront> {
+    let on_front = |(arm, limit, values): (ArmId, f64, Values)| OnFront {
+        arm: arm.number(),
+        label: label(history, arm),
+        limit: Num(limit),
+        values,
+    };
+    history.pareto().into_iter().map(on_front).collect()
 }
 
 /// A pair as the page shows it.
@@ -95,68 +149,61 @@ pub fn pair(history: &History, known: &Recommendation) -> Pair {
     }
 }
 
-/// An arm on one line: its configuration, or its number where it has none.
+/// An arm on one line: its configuration, or its number if it has none.
 pub fn label(history: &History, arm: ArmId) -> String {
     let configuration = history.space.configuration(arm);
     if configuration.name().is_none() && configuration.is_empty() {
         format!("arm {arm}")
     } else {
-        configuration.to_string()
+        configuration.in_short()
     }
 }
 
-fn rivals(history: &History, pairs: &Pairs<'_>, best: &Recommendation) -> Vec<Rival> {
-    let first = ArmId::from_index(0);
-    let largest = history.limits().and_then(<[_]>::last);
-    let at_largest = largest.and_then(|largest| pairs.at(first, largest.get()));
-    let at_largest = at_largest.filter(|known| known.pulls > 0);
-    let at_best = pairs.best_of(first);
-    let is_other = at_largest.map(|known| known.pull) != at_best.map(|known| known.pull);
-    // Where it was never pulled, something may be believed of it all the same.
-    let unseen = pairs.at(first, best.pull.limit.get());
-    let unseen = unseen.filter(|known| known.pulls == 0 && at_best.is_none());
-    let found = [
-        (
-            "default (first) arm, largest limit",
-            at_largest.filter(|_| is_other),
-        ),
-        ("default (first) arm, its best limit", at_best),
-        ("default (first) arm, same limit", unseen),
-        (
-            "median arm, its best limit",
-            pairs.median(history).and_then(|arm| pairs.best_of(arm)),
-        ),
-    ];
-    found
-        .into_iter()
-        .filter_map(|(who, rival)| {
-            let rival = rival?;
-            (rival.pull != best.pull).then(|| set_against(history, best, who, &rival))
-        })
-        .collect()
-}
-
-/// Two independent estimates, each about normal with the spread its interval tells.
-fn set_against(
+fn rivals(
     history: &History,
+    pairs: &Pairs<'_>,
+    verdict: &Verdict,
     best: &Recommendation,
-    who: &'static str,
-    rival: &Recommendation,
-) -> Rival {
-    let error = |known: &Recommendation| (known.interval.1 - known.interval.0) / (2.0 * 1.96);
-    let difference = best.gain - rival.gain;
-    let spread = error(best).hypot(error(rival));
-    let sure = if spread > 0.0 {
-        Normal::standard().cdf(difference / spread)
-    } else {
-        f64::NAN
-    };
-    Rival {
+) -> Vec<Rival> {
+    let rival = |who, known: &Recommendation| Rival {
         who,
-        pair: pair(history, rival),
-        difference: Num(difference),
-        difference_low: Num(difference - 1.96 * spread),
-        difference_high: Num(difference + 1.96 * spread),
-        sure: Num(sure),
+        pair: pair(history, known),
+        values: history
+            .evidence()
+            .values(known.pull.arm, known.pull.limit.get()),
+        difference: Num(best.gain - known.gain),
+        difference_low: Num(f64::NAN),
+        difference_high: Num(f64::NAN),
+        probability: Num(f64::NAN),
+    };
+    let mut found = vec![];
+    if let Some(Comparison::Compared {
+        probability,
+        difference,
+        interval,
+        limit,
+        ..
+    }) = verdict.comparison
+        && let Some(known) = default_at(history, limit)
+    {
+        found.push(Rival {
+            difference: Num(difference),
+            difference_low: Num(interval.0),
+            difference_high: Num(interval.1),
+            probability: Num(probability),
+            ..rival("default (arm 1), at its best limit", &known)
+        });
     }
+    let median = pairs.median(history).and_then(|arm| pairs.best_of(arm));
+    if let Some(median) = median.filter(|median| median.pull.arm != best.pull.arm) {
+        found.push(rival("median arm, at its best limit", &median));
+    }
+    found
+}
+
+/// The default as it was compared.
+fn default_at(history: &History, limit: f64) -> Option<Recommendation> {
+    let first = ArmId::from_index(0);
+    let limit = Limit::new(limit).ok()?;
+    history.evidence().estimate(first, limit, history.price()?)
 }

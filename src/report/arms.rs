@@ -1,4 +1,4 @@
-//! All arms as a table, the rounds behind them, and what failed.
+//! All arms as a table, the rounds behind them, and the failures.
 
 use serde::Serialize;
 
@@ -20,19 +20,19 @@ pub struct Arms {
     pub parameters: Vec<String>,
     /// For every parameter its values as text; `codes` refers to them.
     pub values: Vec<Vec<String>>,
-    /// The arms' own names, in the order of `arm`; empty where they have none.
+    /// The arms' own names, in the order of `arm`. Empty if they have none.
     pub names: Vec<String>,
     /// The arm, counted from 1.
     pub arm: Vec<u32>,
-    /// For every parameter the place of each arm's value, -1 for none.
+    /// For every parameter the index of each arm's value, -1 for none.
     pub codes: Vec<Vec<i64>>,
     /// Rounds with an outcome.
     pub pulls: Vec<u64>,
-    /// Of these without a reward because they were cut off.
+    /// How many of them were censored.
     pub censored: Vec<u64>,
-    /// Of these failed.
+    /// How many of them failed.
     pub failed: Vec<u64>,
-    /// What they used in all.
+    /// What they used in total.
     pub used: Vec<Num>,
     /// The best limit of the arm.
     pub limit: Vec<Num>,
@@ -42,22 +42,22 @@ pub struct Arms {
     pub low: Vec<Num>,
     /// Its other end.
     pub high: Vec<Num>,
-    /// Curves by arm, where they are kept.
+    /// Curves by arm, if they are kept.
     pub curves: Vec<Option<Curves>>,
 }
 
 /// Rounds, column by column.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Rounds {
-    /// How many there are in all.
+    /// How many rounds there are in total.
     pub total: usize,
     /// The round.
     pub round: Vec<u64>,
     /// The arm, counted from 1.
     pub arm: Vec<u32>,
-    /// Different limits that were granted.
+    /// The distinct limits that were granted.
     pub limits: Vec<Num>,
-    /// Place of the limit among these.
+    /// The index of the limit among these.
     pub limit: Vec<u32>,
     /// How it ended.
     pub kind: Vec<Kind>,
@@ -67,11 +67,11 @@ pub struct Rounds {
     pub used: Vec<Num>,
     /// Gain.
     pub gain: Vec<Num>,
-    /// Seconds of the run at its end; empty in virtual time.
+    /// Seconds of the run at its end. Empty in virtual time.
     pub at: Vec<Num>,
-    /// The instance, counted from 1; empty where there are none.
+    /// The instance, counted from 1. Empty if there are none.
     pub instance: Vec<u32>,
-    /// The group of the failure, for those that failed: place among `rounds`, place among `failures`.
+    /// For the rounds that failed: the index of the round and of its group in `failures`.
     pub failure: Vec<(usize, u32)>,
     /// Rounds not chosen by the policy: calibration and probes.
     pub unchosen: Vec<usize>,
@@ -80,7 +80,7 @@ pub struct Rounds {
 /// Failures with one reason.
 #[derive(Debug, Clone, Serialize)]
 pub struct FailureGroup {
-    /// As the journal says it.
+    /// The reason, as the journal has it.
     pub reason: String,
     /// How many.
     pub count: u64,
@@ -92,7 +92,7 @@ pub struct FailureGroup {
     pub tails: Vec<(u64, u32, String)>,
 }
 
-/// Rows of the table; above it only arms that were pulled are listed, the most often pulled first.
+/// Rows of the table. With more arms, only those that were pulled are listed, the most often pulled first.
 const ROWS: usize = 10_000;
 /// Numbers spent on curves of arms.
 const CURVE_NUMBERS: usize = 90_000;
@@ -100,10 +100,10 @@ const CURVE_NUMBERS: usize = 90_000;
 const STEPS: usize = 24;
 /// Rounds that the page holds one by one.
 const KEPT: usize = 20_000;
-/// Best arms that are shown in full.
+/// How many of the best arms are shown in full.
 const BEST: usize = 5;
 
-/// The rounds of every arm, in their order.
+/// The rounds of every arm, in order.
 pub fn by_arm(history: &History) -> Vec<Vec<&Played>> {
     let mut rounds: Vec<Vec<&Played>> = vec![vec![]; history.space.len()];
     for played in &history.rounds {
@@ -112,7 +112,7 @@ pub fn by_arm(history: &History) -> Vec<Vec<&Played>> {
     rounds
 }
 
-/// The pair that each arm is best used with.
+/// The best pair of each arm.
 pub fn standings(history: &History, pairs: &Pairs<'_>) -> Vec<Option<Recommendation>> {
     let arms = history.space.arms();
     arms.map(|arm| pairs.best_of(arm)).collect()
@@ -176,7 +176,7 @@ pub fn arms(
     table
 }
 
-/// Curves of the arms that were pulled most, as many as the page has room for.
+/// Curves of the arms that were pulled most, as many as fit on the page.
 fn kept_curves(
     pairs: &Pairs<'_>,
     rounds: &[Vec<&Played>],
@@ -198,7 +198,7 @@ fn kept_curves(
     kept
 }
 
-/// The best arms in full: the answer's first, then by what they are worth; then the first arm.
+/// The best arms in full: the answer first, then by their worth, then the first arm.
 pub fn best_arms(
     history: &History,
     pairs: &Pairs<'_>,
@@ -238,7 +238,7 @@ pub fn best_arms(
         .collect()
 }
 
-/// The rounds that the page holds: all, or of every arm some and of the whole run an even sample.
+/// The rounds that the page holds: all, or some of every arm and an even sample of the whole run.
 pub fn rounds(history: &History) -> Rounds {
     let kept = kept_rounds(history);
     let mut limits: Vec<f64> = kept
@@ -248,7 +248,7 @@ pub fn rounds(history: &History) -> Rounds {
     limits.sort_by(f64::total_cmp);
     limits.dedup();
     let has_times = !history.header.is_virtual;
-    let has_instances = history.brief.instance_count > 0;
+    let has_instances = !history.resolved.instances.is_empty();
     let mut told = Rounds {
         total: history.rounds.len(),
         limits: limits.iter().copied().map(Num).collect(),
@@ -285,7 +285,7 @@ fn kept_rounds(history: &History) -> Vec<usize> {
     if total <= KEPT {
         return (0..total).collect();
     }
-    // Half for the latest rounds of every arm, so that none is empty; half spread over the run.
+    // Half for the latest rounds of every arm, so that none is empty, and half spread over the run.
     let mut is_kept = vec![false; total];
     let quota = (KEPT / 2).div_ceil(history.space.len()).max(1);
     let mut left = vec![quota; history.space.len()];
@@ -307,7 +307,7 @@ fn kept_rounds(history: &History) -> Vec<usize> {
 
 /// Failures by reason, the most frequent first.
 pub fn failures(history: &History) -> Vec<FailureGroup> {
-    // In their own order: rounds refer to them by their place.
+    // In their original order: rounds refer to them by index.
     history
         .failures()
         .iter()

@@ -1,4 +1,4 @@
-//! How it went: the run over rounds and over time.
+//! How the run went, over rounds and over time.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use super::{History, Kind, Num, Played};
 pub struct Course {
     /// Outcomes so far, seconds, cumulative gain.
     pub gain: Vec<(u64, Num, Num)>,
-    /// The answer on the way.
+    /// The answers during the run.
     pub incumbents: Vec<Answered>,
     /// Outcomes so far, share censored and share failed among the last `window`.
     pub shares: Vec<(u64, Num, Num)>,
@@ -49,21 +49,21 @@ pub struct Answered {
 /// What ran when.
 #[derive(Debug, Clone, Serialize)]
 pub struct Timeline {
-    /// The latest pulls: lane, from, to, place in `rounds` of the same pull (its number), arm, how it ended.
+    /// The latest pulls: lane, from, to, number of the round, arm, how it ended.
     pub bars: Vec<(usize, Num, Num, u64, u32, Kind)>,
-    /// Whether lanes are the slots on record, not made up from when pulls began and ended.
+    /// Whether lanes are recorded slots, not inferred from when pulls began and ended.
     pub is_told: bool,
     /// Whether there were more pulls than `bars` holds.
     pub is_cut: bool,
-    /// Seconds, mean number of pulls that ran at a time around then.
+    /// Seconds, mean number of pulls running at that time.
     pub busy: Vec<(Num, Num)>,
 }
 
-/// Points of a line on a chart: more than this nobody sees.
+/// Points of a line on a chart. More are not visible.
 const POINTS: usize = 400;
-/// Bars of a timeline that can still be told apart.
+/// Bars of a timeline that can still be distinguished.
 const BARS: usize = 300;
-/// Spans of time that rates are taken over.
+/// Time spans that rates are averaged over.
 const SPANS: usize = 80;
 
 /// The course of the run.
@@ -113,7 +113,7 @@ fn incumbents(history: &History, pairs: &Pairs<'_>) -> Vec<Answered> {
         (incumbent, now(answer))
     });
     let mut kept: Vec<_> = thinned(all.collect(), POINTS);
-    // The last checkpoint may lie a little before the end.
+    // It ends with the answer itself. The last checkpoint may be a little earlier.
     let last = super::Incumbent {
         learned: history.rounds.len() as u64,
         at: if history.header.is_virtual {
@@ -126,12 +126,8 @@ fn incumbents(history: &History, pairs: &Pairs<'_>) -> Vec<Answered> {
             None => return vec![],
         },
     };
-    if kept
-        .last()
-        .is_none_or(|(incumbent, _)| incumbent.learned < last.learned)
-    {
-        kept.push((&last, now(&last.answer)));
-    }
+    kept.pop_if(|(incumbent, _)| incumbent.learned >= last.learned);
+    kept.push((&last, Some(last.answer.gain)));
     let told = kept.iter().map(|(incumbent, now)| Answered {
         learned: incumbent.learned,
         at: Num(incumbent.at),
@@ -192,8 +188,8 @@ fn rate(rounds: &[Played]) -> Vec<(Num, Num)> {
         .collect()
 }
 
-/// A pull's lane is its slot. Where that was not written down (one slot, older journals) it takes the first that is free
-/// when it starts, as it does in a run.
+/// A pull's lane is its slot. If the slot was not recorded (one slot, older journals), it is the first lane that is
+/// free when the pull starts, as in a run.
 fn timeline(rounds: &[Played]) -> Option<Timeline> {
     let mut spans: Vec<(f64, f64, &Played)> = rounds
         .iter()
@@ -211,7 +207,7 @@ fn timeline(rounds: &[Played]) -> Option<Timeline> {
     let mut free_from: Vec<f64> = vec![];
     let mut bars = vec![];
     for &(from, to, played) in latest {
-        // Journals know milliseconds better than they know which of two events was first.
+        // Times in journals are too coarse to order two events within a millisecond.
         let slack = 1e-3;
         let lane = match played.slot.checked_sub(1) {
             Some(slot) => slot as usize,

@@ -13,7 +13,7 @@ pub struct Curves {
     pub survival: Vec<(Num, Num, Num, Num)>,
     /// Where pulls were cut off (or failed), and the share running there.
     pub marks: Vec<(Num, Num)>,
-    /// Limit, gain, 95 % interval, pulls it rests on.
+    /// Limit, gain, 95 % interval, number of pulls.
     pub gain: Vec<(Num, Num, Num, Num, u64)>,
 }
 
@@ -44,7 +44,7 @@ pub struct BestArm {
     pub curves: Curves,
 }
 
-/// Prices over the limits: what a second costs, and what being cut off costs.
+/// Prices over the limits: what consumption costs, and what being cut off costs.
 #[derive(Debug, Clone, Serialize)]
 pub struct PriceCurves {
     /// As the scenario has it.
@@ -75,14 +75,14 @@ pub fn prices(history: &History) -> Option<PriceCurves> {
         Some((Num(place), Num(price.cost(place)), Num(penalty)))
     });
     Some(PriceCurves {
-        cost: history.brief.cost.clone(),
-        penalty: history.brief.penalty.clone(),
+        cost: history.scenario().price.cost.to_string(),
+        penalty: history.scenario().price.penalty.to_string(),
         unit: Num(price.unit()),
         points: points.collect(),
     })
 }
 
-/// The curves of an arm from its rounds, with at most so many survival steps and marks.
+/// The curves of an arm from its rounds, with at most this many survival steps and marks.
 pub fn curves(pairs: &Pairs<'_>, arm: ArmId, rounds: &[&Played], steps: usize) -> Curves {
     let (survival, marks) = kaplan_meier(rounds, steps);
     Curves {
@@ -109,8 +109,7 @@ fn gain_curve(pairs: &Pairs<'_>, arm: ArmId) -> Vec<(Num, Num, Num, Num, u64)> {
 
 type Step = (Num, Num, Num, Num);
 
-/// The product-limit estimate with Greenwood's variance on the log-log scale; failures count as cut off where they
-/// were granted to run to.
+/// The product-limit estimate with Greenwood's variance on the log-log scale. Failures count as cut off at their limit.
 fn kaplan_meier(rounds: &[&Played], steps: usize) -> (Vec<Step>, Vec<(Num, Num)>) {
     let mut times: Vec<(f64, bool)> = rounds
         .iter()
@@ -120,7 +119,7 @@ fn kaplan_meier(rounds: &[&Played], steps: usize) -> (Vec<Step>, Vec<(Num, Num)>
         })
         .filter(|(time, _)| time.is_finite())
         .collect();
-    // Of equals those that ended come first: who is cut off at a limit had not ended there.
+    // At equal times, those that ended come first: a pull cut off at a limit had not ended there.
     times.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
     let mut curve: Vec<Step> = vec![(Num(0.0), Num(1.0), Num(1.0), Num(1.0))];
     let mut marks = vec![];
@@ -169,7 +168,7 @@ fn band(share: f64, greenwood: f64) -> (f64, f64) {
     (share.powf(width.exp()), share.powf((-width).exp()))
 }
 
-/// At most so many of these, evenly, the first and the last among them.
+/// At most this many of the items, evenly spaced, including the first and the last.
 pub fn thinned<T: Copy>(items: Vec<T>, most: usize) -> Vec<T> {
     let most = most.max(2);
     if items.len() <= most {
@@ -179,7 +178,7 @@ pub fn thinned<T: Copy>(items: Vec<T>, most: usize) -> Vec<T> {
     (0..most).map(|k| items[k * last / (most - 1)]).collect()
 }
 
-/// What the gain of a pair is made of, over the rounds that tell about it.
+/// What the gain of a pair is made of, over the rounds that are informative about it.
 pub fn parts(history: &History, rounds: &[&Played], limit: f64) -> Option<Parts> {
     let price = history.price()?;
     let penalty = price.penalty(Limit::new(limit).ok()?);
@@ -230,7 +229,7 @@ mod tests {
         }
     }
 
-    /// The remission times of the 6-MP arm in Freireich's trial, as every textbook has them.
+    /// The remission times of the 6-MP arm in Freireich's trial, the standard textbook example.
     #[test]
     fn survival_is_that_of_the_textbooks() {
         let ends = [6.0, 6.0, 6.0, 7.0, 10.0, 13.0, 16.0, 22.0, 23.0];

@@ -1,21 +1,21 @@
-//! Failures of a run, put together by reason.
+//! Failures of a run, grouped by reason.
 
 use std::collections::BTreeMap;
 
 use crate::journal::PullRecord;
 use crate::round::ArmId;
 
-/// More reasons than this are put together: those that hold a time or an address are all different.
+/// More reasons than this are grouped together, because reasons that contain a time or an address are all different.
 const REASONS: usize = 100;
-/// Different ends of stderr that are kept per reason.
+/// How many different ends of stderr are kept per reason.
 const TAILS: usize = 3;
-/// Characters kept of each, from the end.
+/// How many characters are kept of each, from the end.
 const TAIL: usize = 2000;
 
 /// Failures with one reason.
 #[derive(Debug, Clone)]
 pub struct Failures {
-    /// As the journal says it.
+    /// The reason, as the journal has it.
     pub reason: String,
     /// How many.
     pub count: u64,
@@ -37,7 +37,7 @@ impl Reasons {
         &self.failures
     }
 
-    /// Counts a failure; gives the place of its group.
+    /// Counts a failure and returns the index of its group.
     pub(super) fn note(&mut self, reason: &str, pull: &PullRecord, stderr: Option<&str>) -> u32 {
         let known = self.places.get(reason).copied();
         let place = known.unwrap_or_else(|| self.open(reason, pull.round.0));
@@ -52,7 +52,7 @@ impl Reasons {
         place
     }
 
-    /// A group for a reason that is new; the last one takes all that come after.
+    /// A group for a new reason. The last group takes all further ones.
     fn open(&mut self, reason: &str, round: u64) -> u32 {
         let place = self.failures.len().min(REASONS);
         if place == self.failures.len() {

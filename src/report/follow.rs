@@ -1,4 +1,4 @@
-//! Follows the journal of a run that others write, cut, resume or remove.
+//! Follows the journal of a run that other processes write, cut, resume or remove.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{History, Kind, Num, Status, Summary};
 use crate::journal::FILE;
 
-/// What is new, small enough to be told several times a second.
+/// What is new, small enough to be sent several times a second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct News {
     /// Grows whenever the page's data change.
@@ -37,11 +37,11 @@ pub struct Last {
     pub arm: u32,
     /// How it ended.
     pub kind: Kind,
-    /// What it was worth.
+    /// Its gain.
     pub gain: Num,
 }
 
-/// A run that is looked at, by however many.
+/// A run that any number of pages follow.
 #[derive(Debug)]
 pub struct Followed {
     folder: PathBuf,
@@ -53,7 +53,7 @@ struct Inside {
     history: Option<History>,
     /// Device and inode of the journal that `history` reads.
     file: Option<(u64, u64)>,
-    /// Length and time of a journal that could not be read: no use in trying again before it changes.
+    /// Length and time of a journal that could not be read: retrying is useless before it changes.
     unreadable: Option<(u64, i64, i64)>,
     problem: Option<String>,
     version: u64,
@@ -61,7 +61,7 @@ struct Inside {
     summary: Option<(u64, Arc<Summary>)>,
 }
 
-/// However many look at a run, its journal is looked at this often.
+/// How often a journal is checked, however many pages follow the run.
 const PAUSE: Duration = Duration::from_millis(200);
 
 impl Followed {
@@ -79,7 +79,7 @@ impl Followed {
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
-        // What a panic left half done is read anew from the journal at the next change.
+        // What a panic left half done is read again from the journal at the next change.
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,7 +90,7 @@ impl Followed {
         inside.news()
     }
 
-    /// The page's data as they are now; none as long as nothing could be read.
+    /// The page's current data. An error as long as nothing could be read.
     pub fn summary(&self) -> Result<Arc<Summary>, String> {
         let mut inside = self.inside();
         inside.look(&self.folder);
@@ -126,7 +126,7 @@ impl Inside {
         self.looked = Some(Instant::now());
     }
 
-    /// Reads on, from the start if the journal is not the one that was read; says whether there was anything new.
+    /// Reads on, from the start if the journal was replaced. Returns whether there was anything new.
     fn read(&mut self, folder: &Path) -> Result<bool, String> {
         let gone = |_| "the journal is gone; this is the last that was read of it".to_owned();
         let now = fs::metadata(folder.join(FILE)).map_err(gone)?;
@@ -158,7 +158,7 @@ impl Inside {
         match history.catch_up() {
             Ok(is_new) => Ok(is_new || is_reopened),
             Err(error) => {
-                // Rewritten in place, or damaged: from the start once more, and then only when it changes again.
+                // Rewritten in place, or damaged: read from the start again, and then only when it changes.
                 if is_reopened {
                     self.unreadable = Some(stamp);
                 }

@@ -1,23 +1,27 @@
-//! A run as its journal tells it, read as far as it has been written; may be asked again while it grows.
+//! A run as its journal describes it, read as far as it has been written. Can be updated while the journal grows.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use super::ReportError;
 use super::failures::{Failures, Reasons};
+use super::pairs::Pairs;
 use super::played::{Kind, Played};
-use crate::journal::{By, End, Header, Learned, PullRecord, Reader, Replay, Session, Step};
-use crate::orchestrator::{Brief, Limits, Plan};
-use crate::policy::zrcucb::{self, ZRcucb};
-use crate::policy::{Known, Policy, PolicyKind, Problem, Recommendation, Survival};
-use crate::round::{ArmId, Limit, LimitGrid, Observation, Price, Purpose, Round, Seen, randomness};
+use crate::answer::{Evidence, NodeRow, Outlook, Setting, Values, Verdict};
+use crate::journal::{By, End, Header, JournalError, Learned, PullRecord, Session, Step};
+use crate::orchestrator::{ResolvedScenario, RunError, RunReader};
+use crate::policy::{Known, PolicyKind, Recommendation};
+use crate::round::{ArmId, Limit, LimitGrid, Observation, Price, Round, Seen};
 use crate::scenario::{Resource, Scenario};
 use crate::space::Space;
+use crate::space::open::Opened;
 
-/// The pair the policy would have named at some point.
+/// Seconds that the outlook looks ahead.
+const HOUR: f64 = 3600.0;
+
+/// The pair that the policy would have recommended at some point.
 #[derive(Debug, Clone, Copy)]
 pub struct Incumbent {
-    /// After so many outcomes.
+    /// After this many outcomes.
     pub learned: u64,
     /// Seconds of the run.
     pub at: f64,
@@ -25,63 +29,50 @@ pub struct Incumbent {
     pub answer: Recommendation,
 }
 
-/// A session, and where the run stood when it began.
+/// A session, and how far the run had come when it began.
 #[derive(Debug, Clone)]
 pub struct SessionStart {
     /// As it was recorded.
     pub session: Session,
-    /// Seconds the run had been going for.
+    /// Seconds since the run began.
     pub at: f64,
-    /// Outcomes there were.
+    /// Outcomes at that time.
     pub learned: u64,
 }
 
-/// The policy brought to where the run is.
-enum Mind {
-    Plain(Box<dyn Policy>),
-    /// Known by its type, because its grids are of interest.
-    Zooming(Box<ZRcucb>),
-}
-
-/// What is there once the limits are known.
-struct Stage {
-    problem: Problem,
-    mind: Mind,
-    known: Known,
-}
-
-/// All that happened in a run so far.
+/// Everything that happened in a run so far.
 pub struct History {
-    replay: Replay,
-    /// Where the run is, from the root.
+    run: RunReader,
+    /// Where the run is, as an absolute path.
     pub folder: PathBuf,
     /// The first line.
     pub header: Header,
-    /// What the run is about.
-    pub brief: Brief,
-    /// The arms.
+    /// The scenario.
+    pub resolved: ResolvedScenario,
+    /// The arms; those of an open space that were opened so far.
     pub space: Space,
-    plan: Plan,
-    scenario: OnceLock<Option<Box<Scenario>>>,
-    stage: Option<Stage>,
-    /// Seen while limits are being measured; told to the policy when it starts.
+    /// Whether there are more of them since.
+    has_opened: bool,
+    /// What is known of every pair, once the limits are.
+    known: Option<Known>,
+    /// Observed during calibration.
     backlog: Vec<(Round, Observation)>,
     /// Rounds with an outcome, in the order in which they were learned from.
     pub rounds: Vec<Played>,
     reasons: Reasons,
-    /// What the answer was on the way.
+    /// The answers during the run.
     pub incumbents: Vec<Incumbent>,
-    /// z-RCUCB: round, arm and limit of every point that joined a grid.
+    /// If the policy finds limits itself: round, arm and limit of every limit it found.
     pub refinements: Vec<(u64, ArmId, f64)>,
     /// Every time captime was started on it.
     pub sessions: Vec<SessionStart>,
-    /// How the last session ended, if it said so.
+    /// How the last session ended, if the journal says so.
     pub end: Option<End>,
-    /// Pulls that were lost with their launcher.
+    /// Pulls that were lost with their runner.
     pub lost: u64,
     /// Limits that were measured, if they were.
     pub calibrated: Option<Vec<f64>>,
-    /// Seconds the run has been going for, over all sessions.
+    /// Seconds the run has taken, over all sessions.
     pub seconds: f64,
 }
 
@@ -95,28 +86,19 @@ impl std::fmt::Debug for History {
 }
 
 impl History {
-    /// Opens the run in `folder`; nothing but its first line is read yet.
+    /// Opens the run in `folder`. Reads only the first line.
     pub fn open(folder: &Path) -> Result<Self, ReportError> {
-        let reader = Reader::open(folder)?;
-        let header = reader.header().clone();
-        let foreign = || ReportError::Untold {
-            path: reader.path().to_owned(),
-        };
-        let brief: Brief =
-            serde_json::from_value(header.resolved.clone()).map_err(|_| foreign())?;
-        let plan = brief.plan(header.seed).ok_or_else(foreign)?;
-        let space = brief.space().ok_or_else(foreign)?;
-        if space.len() != plan.arms || plan.arms == 0 {
-            return Err(foreign());
-        }
+        let run = RunReader::open(folder).map_err(|error| match error {
+            RunError::Journal(JournalError::Senseless { path, .. }) => ReportError::Untold { path },
+            error => failed(folder, error),
+        })?;
         let mut history = Self {
-            replay: Replay::new(reader),
             folder: whole_path(folder),
-            header,
-            brief,
-            space,
-            scenario: OnceLock::new(),
-            stage: None,
+            header: run.header.clone(),
+            resolved: run.resolved.clone(),
+            space: run.resolved.scenario.space.clone(),
+            has_opened: true,
+            known: None,
             backlog: vec![],
             rounds: vec![],
             reasons: Reasons::default(),
@@ -127,80 +109,168 @@ impl History {
             lost: 0,
             calibrated: None,
             seconds: 0.0,
-            plan,
+            run,
         };
-        if let Limits::Grid(limits) = &history.plan.limits {
-            history.stage = Some(history.begin(limits.clone()));
-        }
+        history.begin();
         Ok(history)
     }
 
-    /// Reads on to the end of what is written; says whether there was anything new.
+    /// Reads on to the end of what is written. Returns whether there was anything new.
     pub fn catch_up(&mut self) -> Result<bool, ReportError> {
-        let before = self.replay.reader().lines();
-        while let Some(step) = self.replay.next()? {
+        let before = self.run.journal().lines();
+        while let Some(step) = self.run.next().map_err(|error| self.failed(error))? {
             self.step(step)?;
         }
-        // Written, hence learned from next: a reader need not wait for the decision that proves it.
-        while let Some(learned) = self.replay.take_waiting() {
-            self.learned(&learned)?;
+        if std::mem::take(&mut self.has_opened) {
+            let space = self.run.state.space();
+            self.space = space.listed_now().into_owned();
+            self.resolved.scenario.space = space.clone();
         }
-        Ok(self.replay.reader().lines() > before)
+        Ok(self.run.journal().lines() > before)
     }
 
-    /// Bytes read and found whole: a file shorter than this is another one.
+    /// Bytes read and found whole. A file shorter than this has been replaced.
     pub fn whole(&self) -> u64 {
-        self.replay.reader().whole()
+        self.run.journal().whole()
     }
 
     /// Whether something follows that is not a whole line.
     pub fn is_torn(&self) -> bool {
-        self.replay.reader().is_torn()
+        self.run.journal().is_torn()
+    }
+
+    /// What every node did; nothing if all pulls ran at home.
+    pub fn nodes(&self) -> Vec<NodeRow> {
+        self.run.state.nodes().rows()
     }
 
     /// Pulls without an outcome.
     pub fn in_flight(&self) -> impl Iterator<Item = &PullRecord> {
-        self.replay.in_flight()
+        self.run.in_flight()
     }
 
-    /// The scenario as it was, if the files it names are still there.
-    pub fn scenario(&self) -> Option<&Scenario> {
-        let read = || self.brief.scenario(&self.header).map(Box::new);
-        self.scenario.get_or_init(read).as_deref()
+    /// The scenario as it was when the run was started.
+    pub fn scenario(&self) -> &Scenario {
+        &self.resolved.scenario
     }
 
-    /// What is limited.
+    /// The limited resource.
     pub fn resource(&self) -> Resource {
-        self.brief.resource()
+        self.resolved.resource()
     }
 
     /// Prices, once the limits are known.
     pub fn price(&self) -> Option<&Price> {
-        self.stage.as_ref().map(|stage| &stage.problem.price)
+        self.run.state.price()
     }
 
     /// The limits the policy may grant, once they are known.
     pub fn limits(&self) -> Option<&[Limit]> {
-        let stage = self.stage.as_ref()?;
-        Some(stage.problem.limits.as_slice())
+        let problem = self.run.state.problem()?;
+        Some(problem.limits.as_slice())
     }
 
-    /// What is known of every pair, once the limits are.
+    /// What is known about every pair, once the limits are known.
     pub fn known(&self) -> Option<&Known> {
-        self.stage.as_ref().map(|stage| &stage.known)
+        self.known.as_ref()
     }
 
-    /// The policy's answer.
+    /// What the runs of every arm showed.
+    pub fn evidence(&self) -> &Evidence {
+        self.run.state.evidence()
+    }
+
+    /// The pair to use, with the smallest limit that is enough. `None` before the first reward.
     pub fn answer(&self) -> Option<Recommendation> {
-        self.stage.as_ref()?.mind.recommend()
+        self.run.state.problem()?;
+        self.run.state.recommend()
     }
 
-    /// What the policy believes of an arm at every limit, if its answer rests on that.
-    pub fn believed(&self, arm: ArmId) -> Option<Vec<Recommendation>> {
-        match &self.stage.as_ref()?.mind {
-            Mind::Plain(policy) => policy.believed(arm),
-            Mind::Zooming(policy) => policy.believed(arm),
+    /// The arm to use if every run gets this limit. `None` before the first reward.
+    pub fn answer_at(&self, limit: Limit) -> Option<Recommendation> {
+        self.run.state.problem()?;
+        self.run.state.answer(Some(limit))
+    }
+
+    /// The answer with its reasons.
+    pub fn verdict(&self) -> Verdict {
+        let answer = self.answer();
+        Verdict {
+            unchanged_since: answer.map(|best| self.unchanged_since(best.pull.arm)),
+            outlook: answer.and_then(|_| self.outlook()),
+            ..self.verdict_on(answer)
         }
+    }
+
+    /// What the next hour is expected to bring; in virtual time, as many pulls again.
+    fn outlook(&self) -> Option<Outlook> {
+        let done = self.rounds.len() as f64;
+        let is_timed = !self.header.is_virtual && self.seconds > 0.0;
+        let seconds = is_timed.then_some(HOUR);
+        let pulls = seconds.map_or(done, |hour| done * hour / self.seconds);
+        let pairs = Pairs::of(self);
+        // The interval of a plain estimate is made wider than its error, so that no fluke is called sure.
+        let own = |best: Recommendation| {
+            let (arm, limit) = (best.pull.arm, best.pull.limit);
+            self.evidence().estimate(arm, limit, self.price()?)
+        };
+        let best = |(arm, _)| pairs.best_of(arm);
+        let known = self.evidence().pulled().filter_map(best);
+        let arms: Vec<Recommendation> = if pairs.is_believed() {
+            known.collect()
+        } else {
+            known.filter_map(own).collect()
+        };
+        let unpulled = self.run.state.plan().arms.saturating_sub(arms.len());
+        Outlook::of(&arms, unpulled, pairs.is_believed(), pulls as u64, seconds)
+    }
+
+    /// The reasons for this answer.
+    pub fn verdict_on(&self, answer: Option<Recommendation>) -> Verdict {
+        let largest = self.limits().and_then(<[_]>::last);
+        let setting = Setting {
+            price: self.price(),
+            largest: largest.map_or(f64::INFINITY, |last| last.get()),
+            arms: self.run.state.arms(),
+            drawn: self.run.state.space().opened().map(Opened::drawn),
+            resource: self.resource(),
+        };
+        Verdict::new(answer, self.evidence(), setting)
+    }
+
+    /// The arms that no other beats in both reward and consumption: arm, limit, values. Arms with few pulls are left
+    /// out if others have more.
+    pub fn pareto(&self) -> Vec<(ArmId, f64, Values)> {
+        let most = self.evidence().pulled().map(|(_, runs)| runs.len()).max();
+        self.evidence().pareto(most.unwrap_or(1).min(3))
+    }
+
+    /// The arms that seem best, each at its own best limit, the best first.
+    pub fn best_arms(&self, count: usize) -> Vec<ArmId> {
+        let pairs = Pairs::of(self);
+        let known = self.evidence().pulled().filter_map(|(arm, runs)| {
+            let is_rewarded = runs.iter().any(|run| run.consumption.is_some());
+            let best = pairs.best_of(arm).filter(|_| is_rewarded)?;
+            Some((pairs.worth(&best), arm))
+        });
+        let mut known: Vec<(f64, ArmId)> = known.collect();
+        known.sort_by(|a, b| b.0.total_cmp(&a.0));
+        known.into_iter().take(count).map(|(_, arm)| arm).collect()
+    }
+
+    /// After how many outcomes the answer became this arm, as far as it was looked at.
+    fn unchanged_since(&self, arm: ArmId) -> u64 {
+        let all = &self.incumbents;
+        let other = all
+            .iter()
+            .rposition(|incumbent| incumbent.answer.pull.arm != arm);
+        let first = all.get(other.map_or(0, |place| place + 1));
+        first.map_or(self.rounds.len() as u64, |incumbent| incumbent.learned)
+    }
+
+    /// What the policy believes about an arm at every limit, if its answer is based on that.
+    pub fn believed(&self, arm: ArmId) -> Option<Vec<Recommendation>> {
+        self.run.state.believed(arm)
     }
 
     /// Failures by reason.
@@ -208,48 +278,35 @@ impl History {
         self.reasons.failures()
     }
 
-    /// Who chooses.
+    /// The policy.
     pub fn policy(&self) -> &PolicyKind {
-        &self.plan.policy
+        &self.run.state.plan().policy
     }
 
-    fn begin(&self, limits: LimitGrid) -> Stage {
-        let problem = self.plan.problem(limits);
-        let mind = match &self.plan.policy {
-            PolicyKind::ZRcucb(parameters) => {
-                Mind::Zooming(Box::new(zrcucb::new(parameters, &problem)))
-            }
-            other => {
-                let mut policy = other.build(&problem);
-                policy.retire();
-                Mind::Plain(policy)
-            }
+    /// Starts to collect what is known about every pair, if the limits are known.
+    fn begin(&mut self) {
+        let Some(problem) = self.run.state.problem() else {
+            return;
         };
-        let is_product_limit =
-            self.brief.options.get("survival") == Some(&serde_json::json!("kaplan-meier"));
-        let survival = if is_product_limit {
-            Survival::KaplanMeier
-        } else {
-            Survival::Restricted
-        };
-        let shown = if self.plan.policy.finds_limits() {
-            // Its own grids differ from arm to arm; this one is fine enough to show them all.
-            let fine = LimitGrid::fractions(problem.limits.max().get(), 32);
-            Problem {
-                limits: fine.unwrap_or_else(|_| problem.limits.clone()),
-                ..problem.clone()
-            }
-        } else {
-            problem.clone()
-        };
-        Stage {
-            known: Known::new(&shown, survival),
-            problem,
-            mind,
+        let policy = &self.run.state.plan().policy;
+        let mut shown = problem.clone();
+        if policy.finds_limits()
+            // Its own grids differ from arm to arm. This one is fine enough to show them all.
+            && let Ok(fine) = LimitGrid::fractions(problem.limits.max().get(), 32)
+        {
+            shown.limits = fine;
         }
+        self.known = Some(Known::new(&shown, policy.survival()));
     }
 
     fn step(&mut self, step: Step) -> Result<(), ReportError> {
+        let learned_about = match &step {
+            Step::Learned(learned) => Some(learned.pull.arm),
+            _ => None,
+        };
+        let before = learned_about.and_then(|arm| self.run.state.limits_of(arm));
+        self.run.apply(&step).map_err(|error| self.failed(error))?;
+        self.seconds = self.run.progress.seconds;
         match step {
             Step::Session(session) => {
                 self.end = None;
@@ -259,46 +316,43 @@ impl History {
                     learned: self.rounds.len() as u64,
                 });
             }
-            Step::Launched(pull) => {
-                if pull.arm.index() >= self.plan.arms {
-                    return Err(self.foreign());
+            Step::Opened(_) => self.has_opened = true,
+            Step::Launched(_) => {}
+            Step::Learned(learned) => {
+                if let Some(before) = before {
+                    self.note_refinements(&learned.pull, &before);
                 }
-                if let Some(stage) = &mut self.stage {
-                    stage.mind.policy().launched(pull.round, pull.pull());
-                }
+                self.learned(&learned);
             }
-            Step::Learned(learned) => self.learned(&learned)?,
             Step::Calibrated(found) => {
-                self.goes_on(found.at);
-                let limits = LimitGrid::new(found.limits.iter().map(|limit| limit.get()));
-                let limits = limits.map_err(|_| self.foreign())?;
                 self.calibrated = Some(found.limits.iter().map(|limit| limit.get()).collect());
-                self.stage = Some(self.begin(limits));
+                self.begin();
                 let backlog = std::mem::take(&mut self.backlog);
                 for (place, (round, seen)) in backlog.into_iter().enumerate() {
-                    self.tell(round, seen, place);
+                    self.observe(round, &seen, place);
                 }
                 self.note_incumbent();
             }
             Step::Lost(_) => self.lost += 1,
-            Step::End(end) => {
-                self.goes_on(end.at);
-                self.end = Some(end);
-            }
+            Step::End(end) => self.end = Some(end),
         }
         Ok(())
     }
 
-    fn learned(&mut self, learned: &Learned) -> Result<(), ReportError> {
+    /// Records the limits that the policy found when it learned from this pull.
+    fn note_refinements(&mut self, pull: &PullRecord, before: &[Limit]) {
+        let after = self.run.state.limits_of(pull.arm).unwrap_or_default();
+        let new = after.iter().filter(|limit| !before.contains(limit));
+        self.refinements
+            .extend(new.map(|limit| (pull.round.0, pull.arm, limit.get())));
+    }
+
+    fn learned(&mut self, learned: &Learned) {
         let Learned {
             pull,
             observation,
             outcome,
         } = learned;
-        if pull.arm.index() >= self.plan.arms {
-            return Err(self.foreign());
-        }
-        self.goes_on(outcome.at);
         let kind = match observation.seen() {
             Seen::Rewarded { .. } => Kind::Rewarded,
             Seen::Censored { .. } => Kind::Censored,
@@ -331,51 +385,35 @@ impl History {
             wall: number(outcome.wall),
             slot: outcome.slot.unwrap_or(0),
         });
-        if self.stage.is_some() {
-            self.tell(pull.round, *observation, self.rounds.len() - 1);
+        if self.known.is_some() {
+            self.observe(pull.round, observation, self.rounds.len() - 1);
             if self.is_checkpoint() {
                 self.note_incumbent();
             }
         } else {
             self.backlog.push((pull.round, *observation));
         }
-        Ok(())
     }
 
-    /// Lets policy and estimates learn from the round at this place.
-    fn tell(&mut self, round: Round, seen: Observation, place: usize) {
-        let Some(stage) = &mut self.stage else { return };
-        self.rounds[place].gain = seen.gain(&stage.problem.price);
-        let mut rng = randomness(self.plan.seed, round, Purpose::Observe);
-        stage.known.observe(round, &seen);
-        match &mut stage.mind {
-            Mind::Plain(policy) => policy.observe(round, seen, &mut rng),
-            Mind::Zooming(policy) => {
-                let arm = seen.pull().arm;
-                let before = policy.limits_of(arm);
-                policy.observe(round, seen, &mut rng);
-                let after = policy.limits_of(arm);
-                if after.len() > before.len() {
-                    let new = after.iter().filter(|limit| !before.contains(limit));
-                    self.refinements
-                        .extend(new.map(|limit| (round.0, arm, limit.get())));
-                }
-            }
+    /// Adds a round to the estimates.
+    fn observe(&mut self, round: Round, seen: &Observation, place: usize) {
+        if let (Some(known), Some(price)) = (&mut self.known, self.run.state.price()) {
+            self.rounds[place].gain = seen.gain(price);
+            known.observe(round, seen);
         }
     }
 
-    /// Whether to ask for the answer now: always at first, then ever more rarely, and rarely where asking is dear.
+    /// Whether to ask for the answer now: always at first, then ever more rarely, and rarely if asking is expensive.
     fn is_checkpoint(&self) -> bool {
-        let pairs = self.stage.as_ref().map_or(1, |stage| {
-            self.plan.arms * stage.problem.limits.as_slice().len()
-        });
+        let limits = self.limits().map_or(1, <[Limit]>::len);
+        let pairs = self.run.state.arms() * limits;
         let density = (10_000_000 / pairs.max(1)).clamp(10, 75);
         let learned = self.rounds.len();
         learned.is_multiple_of((learned / density).max(1))
     }
 
     fn note_incumbent(&mut self) {
-        if let Some(answer) = self.answer() {
+        if let Some(answer) = self.run.state.recommended() {
             self.incumbents.push(Incumbent {
                 learned: self.rounds.len() as u64,
                 at: if self.header.is_virtual {
@@ -388,35 +426,26 @@ impl History {
         }
     }
 
-    fn goes_on(&mut self, at: Option<f64>) {
-        self.seconds = self.seconds.max(at.unwrap_or(0.0));
-    }
-
-    fn foreign(&self) -> ReportError {
-        ReportError::Foreign {
-            path: self.replay.reader().path().to_owned(),
-            line: self.replay.reader().lines(),
-        }
+    fn failed(&self, error: RunError) -> ReportError {
+        failed(self.run.journal().path(), error)
     }
 }
 
-impl Mind {
-    fn policy(&mut self) -> &mut dyn Policy {
-        match self {
-            Self::Plain(policy) => policy.as_mut(),
-            Self::Zooming(policy) => policy.as_mut(),
-        }
-    }
-
-    fn recommend(&self) -> Option<Recommendation> {
-        match self {
-            Self::Plain(policy) => policy.recommend(),
-            Self::Zooming(policy) => policy.recommend(),
-        }
+/// Why the journal at `path` cannot be read.
+fn failed(path: &Path, error: RunError) -> ReportError {
+    match error {
+        RunError::Journal(error) => error.into(),
+        RunError::Foreign { line } => ReportError::Foreign {
+            path: path.to_owned(),
+            line,
+        },
+        _ => ReportError::Untold {
+            path: path.to_owned(),
+        },
     }
 }
 
-/// A path that means the same wherever it is used.
+/// An absolute path.
 fn whole_path(folder: &Path) -> PathBuf {
     let whole = folder.canonicalize();
     let whole = whole.or_else(|_| std::path::absolute(folder));

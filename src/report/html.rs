@@ -1,4 +1,4 @@
-//! The page as one file: style, script, data and charting library inside, no reference to anything outside.
+//! The page as one file that contains style, script, data and charting library, and refers to nothing outside.
 
 use std::fmt::Write as _;
 
@@ -21,9 +21,9 @@ const SCRIPTS: [&str; 6] = [
     include_str!("templates/page.js"),
 ];
 const STUDY: &str = include_str!("templates/study.js");
-const EXAM: &str = include_str!("templates/exam.js");
+const HOLDOUT: &str = include_str!("templates/holdout.js");
 
-/// Where a live page asks for more, relative to itself.
+/// The addresses that a live page requests, relative to itself.
 #[derive(Debug, Clone, Serialize)]
 pub struct Live {
     /// Server-sent events.
@@ -32,11 +32,11 @@ pub struct Live {
     pub data: &'static str,
     /// Why a round was played.
     pub explain: &'static str,
-    /// The list of runs, where there are several.
+    /// The list of runs, if there are several.
     pub index: Option<&'static str>,
 }
 
-/// The page of a run; `live` where a server stands behind it.
+/// The page of a run. `live` if it is served.
 pub fn page(summary: &Summary, live: Option<&Live>) -> String {
     let title = format!("{} · captime", summary.name);
     let data = json(summary);
@@ -49,11 +49,11 @@ pub fn study_page(title: &str, standings: &impl Serialize) -> String {
 }
 
 /// The page of a study by CPU time, from its own data.
-pub fn exam_page(title: &str, marks: &impl Serialize) -> String {
-    assemble(title, &json(marks), "null", false, &[EXAM])
+pub fn holdout_page(title: &str, marks: &impl Serialize) -> String {
+    assemble(title, &json(marks), "null", false, &[HOLDOUT])
 }
 
-/// JSON that may stand inside a script element: nothing in it can end the element or open a comment.
+/// JSON for use inside a script element: nothing in it can end the element or open a comment.
 fn json(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).expect("data of plain structs with text keys");
     if text.contains('<') {
@@ -64,7 +64,7 @@ fn json(value: &impl Serialize) -> String {
 }
 
 fn assemble(title: &str, data: &str, live: &str, is_live: bool, own: &[&str]) -> String {
-    // Whoever wrote the data would have had to know their hash while writing them.
+    // To forge the nonce, the author of the data would need its hash before writing it.
     let nonce = blake3::hash(data.as_bytes()).to_hex();
     let nonce = &nonce.as_str()[..32];
     let connect = if is_live { "'self'" } else { "'none'" };
@@ -74,7 +74,7 @@ fn assemble(title: &str, data: &str, live: &str, is_live: bool, own: &[&str]) ->
         let _ = write!(scripts, "<script nonce=\"{nonce}\">\n{script}\n</script>\n");
     }
     let mut page = String::with_capacity(PAGE.len() + STYLE.len() + data.len() + scripts.len());
-    // In one pass, so that nothing filled in is looked at again.
+    // In one pass, so that inserted text is not scanned again.
     let mut rest = PAGE;
     while let Some((before, after)) = rest.split_once("{{") {
         let Some((name, after)) = after.split_once("}}") else {
@@ -97,7 +97,8 @@ fn assemble(title: &str, data: &str, live: &str, is_live: bool, own: &[&str]) ->
     page
 }
 
-/// Nothing may be loaded from anywhere; scripts are ours only. Plot writes style elements, which cannot know a nonce.
+/// Nothing may be loaded from anywhere, and only the page's own scripts run. Plot writes style elements, which cannot
+/// know a nonce.
 pub(super) fn content_policy(nonce: &str, connect: &str) -> String {
     format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; img-src data:; \
@@ -115,14 +116,14 @@ mod tests {
         let page = assemble(hostile, &json(&hostile), "null", false, &[]);
         assert!(!page.contains("<script>alert"));
         assert!(!page.contains("<!--"));
-        // Placeholders in data are data.
+        // Placeholders in the data are left alone.
         assert!(page.contains("{{nonce}}"));
         assert_eq!(page.matches("</script>").count(), 5);
     }
 
     #[test]
     fn nothing_of_ours_would_end_its_script_element() {
-        for script in [D3, PLOT, CHARTS, STUDY, EXAM].iter().chain(&SCRIPTS) {
+        for script in [D3, PLOT, CHARTS, STUDY, HOLDOUT].iter().chain(&SCRIPTS) {
             assert!(!script.contains("</script") && !script.contains("<!--"));
         }
     }

@@ -1,4 +1,4 @@
-//! With instances: who solves what.
+//! Which arms solve which instances.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use super::pairs::Pairs;
 use super::{History, Kind, Num, Played};
 use crate::round::ArmId;
 
-/// What is known of the instances.
+/// What is known about the instances.
 #[derive(Debug, Clone, Serialize)]
 pub struct Instances {
     /// How many there are.
     pub count: usize,
-    /// How many were met so far.
+    /// How many have been met so far.
     pub met: usize,
     /// Those both the first arm and the best arm ran on.
     pub scatter: Vec<Both>,
@@ -32,7 +32,7 @@ pub struct Instances {
 pub struct Both {
     /// Its name.
     pub name: String,
-    /// What the first arm used on average; a pull without a reward counts with the limit it ran to.
+    /// What the first arm used on average. A pull without a reward counts with the limit it ran to.
     pub default: Num,
     /// Whether it never had a reward.
     pub default_unsolved: bool,
@@ -45,7 +45,7 @@ pub struct Both {
 /// Mean consumptions on solved instances, ascending.
 #[derive(Debug, Clone, Serialize)]
 pub struct Cactus {
-    /// Whose.
+    /// The arm, in words.
     pub who: String,
     /// Instances it ran on.
     pub tried: usize,
@@ -55,14 +55,14 @@ pub struct Cactus {
 
 /// Unsolved instances that are listed.
 const LISTED: usize = 200;
-/// Points of the scatter and of a line.
+/// Maximum points of the scatter and of a line.
 const POINTS: usize = 1500;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Tries {
     pulls: u64,
     solved: u64,
-    /// Consumption when solved, and all in all.
+    /// Consumption when solved, and in total.
     solved_used: f64,
     used: f64,
 }
@@ -84,9 +84,9 @@ impl Tries {
     }
 }
 
-/// What is known of the instances, where there are any.
+/// What is known about the instances, if there are any.
 pub fn instances(history: &History, pairs: &Pairs<'_>) -> Option<Instances> {
-    if history.brief.instance_count == 0 {
+    if history.resolved.instances.is_empty() {
         return None;
     }
     let mut by_instance: BTreeMap<u32, Vec<&Played>> = BTreeMap::new();
@@ -121,7 +121,7 @@ pub fn instances(history: &History, pairs: &Pairs<'_>) -> Option<Instances> {
         }
     }
     let any = by_instance.values().map(|rounds| {
-        // The best any arm did: a lower bound on what choosing per instance could bring.
+        // The best that any arm did: a bound on what choosing per instance could gain.
         let solved = rounds
             .iter()
             .filter(|played| played.kind == Kind::Rewarded)
@@ -149,7 +149,7 @@ pub fn instances(history: &History, pairs: &Pairs<'_>) -> Option<Instances> {
     let unsolved_count = unsolved.len();
     unsolved.truncate(LISTED);
     Some(Instances {
-        count: history.brief.instance_count,
+        count: history.resolved.instances.len(),
         met: by_instance.len(),
         scatter: scatter.unwrap_or_default(),
         cactus: cactus_lines,
@@ -158,9 +158,9 @@ pub fn instances(history: &History, pairs: &Pairs<'_>) -> Option<Instances> {
     })
 }
 
-/// What an instance is called.
+/// The name of an instance.
 pub fn name(history: &History, instance: u32) -> String {
-    let known = history.brief.instances.get(instance as usize - 1);
+    let known = history.resolved.instances.get(instance as usize - 1);
     known.map_or_else(|| format!("instance {instance}"), Clone::clone)
 }
 

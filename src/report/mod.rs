@@ -1,8 +1,8 @@
-//! See it: one self-contained page per run, and the same page live.
+//! The report: one self-contained page per run, and the same page live.
 //!
-//! Everything comes from the journal: [`History`] reads it, as far as it has been written and again when it has grown;
-//! [`Summary`] is what the page shows; `html.rs` puts it into a file without a single reference to the outside,
-//! `serve.rs` shows it on loopback. Charts are drawn in the browser by Observable Plot, which ships in `vendor/`.
+//! Everything comes from the journal. [`History`] reads it as far as it has been written, and again when it has grown.
+//! [`Summary`] is what the page shows. `html.rs` writes it to a file without any reference to the outside, and
+//! `serve.rs` serves it on loopback. Observable Plot, which ships in `vendor/`, draws the charts in the browser.
 //!
 //! ```
 //! use captime::report::{History, Summary, page};
@@ -43,25 +43,28 @@ mod failures;
 mod follow;
 mod history;
 mod html;
+mod importance;
 mod instances;
 mod json;
-mod matters;
 mod number;
 mod pairs;
 mod paste;
 mod played;
+#[cfg(feature = "serve")]
 mod serve;
 mod summary;
+mod tests;
 mod write;
 
 pub use failures::Failures;
 pub use follow::{Followed, Last, News};
 pub use history::{History, Incumbent, SessionStart};
-pub use html::{Live, exam_page, page, study_page};
+pub use html::{Live, holdout_page, page, study_page};
 pub use json::write_json;
 pub use number::Num;
 pub use played::{Kind, Played};
-pub use serve::{Explain, Place, runs, serve};
+#[cfg(feature = "serve")]
+pub use serve::{Explain, Place, runs, serve, token};
 pub use summary::{Status, Summary};
 pub use write::{FILE as REPORT, Keeper, write_file, write_report};
 
@@ -76,13 +79,13 @@ pub enum ReportError {
     /// The journal cannot be read.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The header does not say what the run is about.
+    /// The header does not contain the scenario.
     #[error("{} does not say what the run is about in a way this captime understands", path.display())]
     Untold {
         /// The journal.
         path: PathBuf,
     },
-    /// A line is not of this run.
+    /// A line does not belong to this run.
     #[error("{}: line {line} does not belong to this run", path.display())]
     Foreign {
         /// The journal.

@@ -1,13 +1,13 @@
-//! Numbers as the page needs them: five digits are more than any chart shows, and a third of the bytes.
+//! Numbers for the page: five digits are more than any chart shows, and take a third of the bytes.
 
 use serde::{Serialize, Serializer};
 
-/// A number of five significant digits; null where it is not finite.
+/// A number with five significant digits. Null if it is not finite.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Num(pub f64);
 
 impl Num {
-    /// A number that may not be there.
+    /// A number that may be missing.
     pub fn of(value: Option<f64>) -> Self {
         Self(value.unwrap_or(f64::NAN))
     }
@@ -32,18 +32,18 @@ impl Serialize for Num {
     }
 }
 
-/// To five significant digits. Dividing by a power of ten is rounded correctly, so few digits print.
+/// Rounds to five significant digits. Division by a power of ten is rounded correctly, so few digits are printed.
 fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
     let digits = 4 - value.abs().log10().floor() as i32;
     if digits > 22 {
-        // Nothing that small is told apart on a page.
+        // Too small to be distinguished on a page.
         return 0.0;
     }
     if digits < -22 {
-        // Powers of ten are not exact up there, and nobody will see such a number.
+        // Powers of ten are not exact up there, and such numbers are not shown.
         return value;
     }
     if digits >= 0 {

@@ -1,22 +1,23 @@
-//! What is known of every pair, from the one source that the answer is from too.
+//! What is known about every pair, from the same source as the answer.
 //!
-//! Most policies answer from the plain estimates that all share. One whose answer rests on more (similar arms, what is
-//! usual) is asked what it believes of the others as well: a mean over one lucky pull is no rival for that.
+//! Most policies answer from the plain estimates that all share. If a policy's answer is based on more (similar arms,
+//! what is usual), its estimates of the other pairs are used as well: a mean over one lucky pull cannot be compared
+//! with them.
 
 use super::History;
 use crate::policy::{Known, Recommendation};
 use crate::round::{ArmId, Price};
 
-/// What is known of every pair.
+/// What is known about every pair.
 pub struct Pairs<'a> {
     known: Option<&'a Known>,
     price: Option<&'a Price>,
-    /// By arm, limits ascending; empty where the plain estimates are all there is.
+    /// By arm, limits ascending. Empty if there are only the plain estimates.
     believed: Vec<Vec<Recommendation>>,
 }
 
 impl<'a> Pairs<'a> {
-    /// What is known now; of arms that were never pulled only the first, the default, is asked for.
+    /// What is known now. Of arms that were never pulled, only the first, the default, is included.
     pub fn of(history: &'a History) -> Self {
         let mut is_asked = vec![false; history.space.len()];
         for played in &history.rounds {
@@ -44,7 +45,7 @@ impl<'a> Pairs<'a> {
         !self.believed.is_empty()
     }
 
-    /// What is known of an arm at every limit that one of its pulls reached, limits ascending.
+    /// What is known about an arm at every limit that one of its pulls reached, limits ascending.
     pub fn reached(&self, arm: ArmId) -> Vec<Recommendation> {
         if self.is_believed() {
             let all = self.believed[arm.index()].iter();
@@ -57,7 +58,7 @@ impl<'a> Pairs<'a> {
         limits.filter_map(|limit| known.at(arm, limit)).collect()
     }
 
-    /// What is known of an arm at this limit; beliefs reach further than pulls do.
+    /// What is known about an arm at this limit. Posterior estimates reach further than pulls do.
     pub fn at(&self, arm: ArmId, limit: f64) -> Option<Recommendation> {
         let place = self.known?.place(limit)?;
         if self.is_believed() {
@@ -67,7 +68,7 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// An arm at the limit it is best used with, among those that its pulls reached.
+    /// An arm at its best limit, among those that its pulls reached.
     pub fn best_of(&self, arm: ArmId) -> Option<Recommendation> {
         if self.is_believed() {
             return highest(self.reached(arm));
@@ -75,7 +76,7 @@ impl<'a> Pairs<'a> {
         self.known?.at(arm, self.known?.best_of(arm)?)
     }
 
-    /// What a pair is ranked by: the gain believed, or the gain estimated as if one more run had earned the penalty.
+    /// What a pair is ranked by: its posterior gain, or the gain estimated as if one more run had earned the penalty.
     pub fn worth(&self, pair: &Recommendation) -> f64 {
         if self.is_believed() {
             return pair.gain;
@@ -87,7 +88,7 @@ impl<'a> Pairs<'a> {
         (pulls * pair.gain - penalty) / (pulls + 1.0)
     }
 
-    /// The arm in the middle, by what each is worth at its own best limit.
+    /// The median arm, by the worth of each at its own best limit.
     pub fn median(&self, history: &History) -> Option<ArmId> {
         let mut gains: Vec<(f64, ArmId)> = history
             .space

@@ -1,4 +1,4 @@
-//! The answer in a form that can be used at once: a command line where the target has one, and YAML.
+//! The answer in a form that can be used at once: a command line if the target has one, and YAML.
 
 use serde::Serialize;
 
@@ -17,14 +17,10 @@ pub struct Paste {
     pub text: String,
 }
 
-/// All forms this answer can be copied in.
+/// All forms in which this answer can be copied.
 pub fn pastes(history: &History, answer: &Recommendation) -> Vec<Paste> {
     let mut pastes = vec![];
-    // The line names files: where these are gone, it could not be used.
-    let line = history
-        .scenario()
-        .and_then(|scenario| use_line(scenario, answer.pull, Paster::Anywhere));
-    if let Some(text) = line {
+    if let Some(text) = use_line(history.scenario(), answer.pull, Paster::Anywhere) {
         pastes.push(Paste {
             title: "Command line",
             text,

@@ -1,10 +1,10 @@
-//! The page, live, on loopback: read-only, for this machine's own browsers, of the runs in one folder and nothing else.
+//! The live page on loopback: read-only, for browsers on this machine, showing the runs in one folder and nothing else.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,11 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 use super::follow::Followed;
 use super::html::content_policy;
@@ -31,39 +35,78 @@ use crate::markup::escaped;
 pub enum Place {
     /// The run in this folder.
     One(PathBuf),
-    /// The runs in the folders of this one, with an index.
+    /// The runs in the subfolders of this one, with an index.
     Many(PathBuf),
 }
 
-/// Says why a round of a run was played; none if there is no such round.
+/// Explains why a round of a run was played. `None` if there is no such round.
 pub type Explain = fn(&Path, u64) -> Result<Option<String>, String>;
 
 /// What requests share.
 struct Shared {
     place: Place,
-    /// The names a browser of this machine knows us by.
+    /// The host names under which browsers on this machine may reach the server.
     hosts: Vec<String>,
     explain: Explain,
+    /// The secret that every address must begin with.
+    token: Option<String>,
     followed: Mutex<HashMap<PathBuf, Arc<Followed>>>,
 }
 
-/// How often an open page is told news, if there are any.
+/// How often an open page gets news, if there are any.
 const TICK: Duration = Duration::from_millis(300);
+/// How long a request may take to arrive.
+const HEADERS: Duration = Duration::from_secs(3);
+/// Connections at a time. More wait until one ends.
+const CONNECTIONS: usize = 256;
 
-/// Serves until the future is dropped.
-pub async fn serve(listener: TcpListener, place: Place, explain: Explain) -> io::Result<()> {
+/// A token that cannot be guessed.
+pub fn token() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}
+
+/// Serves until the future is dropped. With a token, every path begins with it.
+pub async fn serve(
+    listener: TcpListener,
+    place: Place,
+    token: Option<String>,
+    explain: Explain,
+) -> io::Result<()> {
     let address = listener.local_addr()?;
     let shared = Arc::new(Shared {
         place,
         hosts: hosts(address),
         explain,
+        token,
         followed: Mutex::default(),
     });
     let router = Router::new().fallback(answer).with_state(shared);
-    axum::serve(listener, router).await
+    let connections = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(permit) = Arc::clone(&connections).acquire_owned().await else {
+            return Ok(());
+        };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of descriptors, or the connection was reset. Other connections will end.
+            tokio::time::sleep(TICK).await;
+            continue;
+        };
+        let service = TowerToHyperService::new(router.clone());
+        tokio::spawn(async move {
+            let serving = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEADERS)
+                .serve_connection(TokioIo::new(stream), service);
+            // A browser that disconnects is not an error.
+            let _ = serving.await;
+            drop(permit);
+        });
+    }
 }
 
-/// What a request for us says under `Host`. Anything else is a page elsewhere whose name was pointed at us.
+/// The valid values of `Host`. Anything else comes from a foreign page whose name was pointed at this address.
 fn hosts(address: SocketAddr) -> Vec<String> {
     let port = address.port();
     let names = ["127.0.0.1", "localhost", "[::1]"];
@@ -91,7 +134,11 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
 }
 
 async fn route(shared: &Arc<Shared>, request: &Parts) -> Response {
-    let host = request.headers.get(header::HOST);
+    let mut named = request.headers.get_all(header::HOST).iter();
+    let host = named.next();
+    if named.next().is_some() {
+        return plain(StatusCode::BAD_REQUEST, "more than one Host header");
+    }
     let is_ours = host
         .and_then(|host| host.to_str().ok())
         .is_some_and(|host| {
@@ -103,16 +150,25 @@ async fn route(shared: &Arc<Shared>, request: &Parts) -> Response {
     if !is_ours {
         return plain(
             StatusCode::FORBIDDEN,
-            "this address serves browsers on its own machine only",
+            "this address only serves browsers on the same machine",
         );
     }
     if request.method != Method::GET && request.method != Method::HEAD {
-        return plain(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "there is nothing to change here",
-        );
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "this page is read-only");
     }
     let path = request.uri.path();
+    let path = match &shared.token {
+        None => path,
+        Some(token) => match path.strip_prefix('/').and_then(|rest| without(rest, token)) {
+            Some(rest) if rest.starts_with('/') => rest,
+            _ => {
+                return plain(
+                    StatusCode::FORBIDDEN,
+                    "this address lacks its token: use the whole address that `captime serve` printed",
+                );
+            }
+        },
+    };
     let (folder, what, live) = match (&shared.place, path.strip_prefix("/run/")) {
         (Place::One(folder), None) => (folder.clone(), &path[1..], live(None)),
         (Place::Many(root), None) if path == "/" => {
@@ -124,10 +180,10 @@ async fn route(shared: &Arc<Shared>, request: &Parts) -> Response {
             let wanted = decoded(name);
             match runs(root).into_iter().find(|(name, _)| *name == wanted) {
                 Some((_, folder)) => (folder, what, live(Some("../../"))),
-                None => return plain(StatusCode::NOT_FOUND, "there is no such run"),
+                None => return plain(StatusCode::NOT_FOUND, "no such run"),
             }
         }
-        _ => return plain(StatusCode::NOT_FOUND, "there is no such page"),
+        _ => return plain(StatusCode::NOT_FOUND, "no such page"),
     };
     let followed = shared.followed(&folder);
     match what {
@@ -155,18 +211,29 @@ async fn route(shared: &Arc<Shared>, request: &Parts) -> Response {
                 round.parse::<u64>().ok()
             });
             let Some(round) = round else {
-                return plain(StatusCode::BAD_REQUEST, "say which: explain?round=12");
+                return plain(
+                    StatusCode::BAD_REQUEST,
+                    "name a round, such as explain?round=12",
+                );
             };
             let explain = shared.explain;
             blocking(move || match explain(followed.folder(), round) {
                 Ok(Some(text)) => with_type("text/plain; charset=utf-8", text),
-                Ok(None) => plain(StatusCode::NOT_FOUND, "there is no such round"),
+                Ok(None) => plain(StatusCode::NOT_FOUND, "no such round"),
                 Err(problem) => plain(StatusCode::SERVICE_UNAVAILABLE, &problem),
             })
             .await
         }
-        _ => plain(StatusCode::NOT_FOUND, "there is no such page"),
+        _ => plain(StatusCode::NOT_FOUND, "no such page"),
     }
+}
+
+/// What follows the token. Takes the same time for every wrong token.
+fn without<'a>(path: &'a str, token: &str) -> Option<&'a str> {
+    let given = path.as_bytes().get(..token.len())?;
+    let differences = given.iter().zip(token.as_bytes());
+    let off = differences.fold(0, |off, (a, b)| off | (a ^ b));
+    (off == 0).then(|| &path[token.len()..])
 }
 
 fn live(index: Option<&'static str>) -> Live {
@@ -186,7 +253,7 @@ impl Shared {
     }
 }
 
-/// Tells what is new, at most a few times a second, and nothing while nothing is.
+/// Sends what is new, at most a few times a second, and nothing if there is nothing new.
 fn events(followed: Arc<Followed>) -> Response {
     let news = stream::unfold(None, move |told: Option<super::follow::News>| {
         let followed = Arc::clone(&followed);
@@ -210,10 +277,15 @@ fn events(followed: Arc<Followed>) -> Response {
         .into_response()
 }
 
-/// Reading and drawing up take a while: not on the threads that answer.
+/// Reading and summarising take a while, so they do not run on the threads that answer requests.
 async fn blocking(work: impl FnOnce() -> Response + Send + 'static) -> Response {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, "captime failed here"))
+    done.unwrap_or_else(|_| {
+        plain(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "captime failed to answer this",
+        )
+    })
 }
 
 fn plain(status: StatusCode, text: &str) -> Response {
@@ -230,7 +302,7 @@ fn with_type(kind: &'static str, content: String) -> Response {
     response
 }
 
-/// The runs in a folder by name. Links are left alone: they may lead out of it.
+/// The runs in a folder by name. Links are skipped, because they may lead out of it.
 pub fn runs(root: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     let mut runs: Vec<(String, PathBuf)> = entries
@@ -248,20 +320,41 @@ pub fn runs(root: &Path) -> Vec<(String, PathBuf)> {
 fn index(shared: &Shared, root: &Path) -> Response {
     let mut rows = String::new();
     for (name, folder) in runs(root) {
-        let news = shared.followed(&folder).news();
+        let followed = shared.followed(&folder);
+        let news = followed.news();
         let words = news.problem.unwrap_or(news.words);
+        let (policy, started, best) = match followed.summary() {
+            Ok(summary) => (
+                summary.policy.clone(),
+                summary.facts.started.clone(),
+                summary
+                    .answer
+                    .as_ref()
+                    .map_or("no answer yet".into(), |answer| {
+                        let pair = &answer.pair;
+                        format!(
+                            "{} up to {}, gain {:.4}",
+                            pair.label, pair.limit_text, pair.gain.0
+                        )
+                    }),
+            ),
+            Err(_) => Default::default(),
+        };
         // Writing to a string cannot fail.
         let _ = writeln!(
             rows,
-            "<tr><td><a href=\"run/{}/\">{}</a></td><td class=\"n\">{}</td><td>{}</td></tr>",
+            "<tr><td><a href=\"run/{}/\">{}</a></td><td>{}</td><td class=\"n\">{}</td><td class=\"wrap\">{}</td><td>{}</td><td>{}</td></tr>",
             encoded(&name),
             escaped(&name),
+            escaped(&words),
             news.learned,
-            escaped(&words)
+            escaped(&best),
+            escaped(&policy),
+            escaped(&started),
         );
     }
     if rows.is_empty() {
-        rows = "<tr><td colspan=\"3\">There is no run here yet.</td></tr>".into();
+        rows = "<tr><td colspan=\"6\">No runs here yet.</td></tr>".into();
     }
     let page = include_str!("templates/index.html")
         .replace("{{policy}}", &content_policy("none", "'none'"))
@@ -270,7 +363,7 @@ fn index(shared: &Shared, root: &Path) -> Response {
     with_type("text/html; charset=utf-8", page)
 }
 
-/// A name as one segment of an address.
+/// A name as one segment of a URL.
 fn encoded(name: &str) -> String {
     let mut text = String::new();
     for byte in name.bytes() {
@@ -313,5 +406,15 @@ mod tests {
         }
         assert_eq!(encoded(".."), "%2E%2E");
         assert_eq!(decoded("%zz%4"), "%zz%4");
+    }
+
+    #[test]
+    fn tokens_differ_and_only_the_right_one_is_taken_off() {
+        let own = token().unwrap();
+        assert!(own.len() == 32 && own != token().unwrap());
+        assert_eq!(without(&format!("{own}/run/x/"), &own), Some("/run/x/"));
+        assert_eq!(without("short", &own), None);
+        assert_eq!(without(&format!("{}/", token().unwrap()), &own), None);
+        assert_eq!(without(&"ä".repeat(32), &own), None);
     }
 }

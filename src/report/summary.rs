@@ -1,23 +1,25 @@
-//! All that the page shows, as data.
+//! Everything the page shows, as data.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::answer::{Answer, answer, label};
+use super::answer::{Answer, OnFront, answer, front, label};
 use super::arms::{
     Arms, FailureGroup, Rounds, arms, best_arms, by_arm, failures, rounds, standings,
 };
 use super::course::{Course, course};
 use super::curves::{BestArm, PriceCurves, prices};
+use super::importance::{Importance, importance};
 use super::instances::{Instances, instances};
-use super::matters::{Matters, matters};
 use super::pairs::Pairs;
+use super::tests::{Test, tests};
 use super::{History, Kind, Num};
-use crate::journal::{EndReason, Machine};
+use crate::answer::NodeRow;
+use crate::journal::{EndReason, Machine, RunLock};
 use crate::quantity::counted;
-use crate::scenario::{Resource, shell_word};
+use crate::scenario::{Compare, Resource, shell_word};
 
 /// The page's data.
 #[derive(Debug, Clone, Serialize)]
@@ -26,29 +28,35 @@ pub struct Summary {
     pub format: u32,
     /// The run's name.
     pub name: String,
-    /// The run as commands take it: its folder, as a word of the shell. Its name may be that of a newer run, too.
+    /// The run as an argument for commands: its folder, quoted for a shell. Its name may also be that of a newer run.
     pub run: String,
     /// The policy's name.
     pub policy: String,
     /// `wall`, `cpu` or `work`.
     pub resource: &'static str,
-    /// Where the run is.
+    /// The state of the run.
     pub status: Status,
-    /// Whether gains are those a policy believes, similar arms included, not the plain estimates.
+    /// Whether gains are a policy's posterior means, which include similar arms, and not the plain estimates.
     pub is_believed: bool,
     /// What to use.
     pub answer: Option<Answer>,
+    /// Without an answer: why, and what to change.
+    pub no_answer: Option<(String, String)>,
+    /// The arms that no other beats in both reward and consumption.
+    pub front: Vec<OnFront>,
+    /// Tests of the answer, the newest first.
+    pub tests: Vec<Test>,
     /// Prices over the limits.
     pub price: Option<PriceCurves>,
     /// The best arms in full.
     pub best: Vec<BestArm>,
-    /// What matters.
-    pub matters: Option<Matters>,
+    /// Which parameters matter.
+    pub importance: Option<Importance>,
     /// How it went.
     pub course: Course,
-    /// Who solves what.
+    /// Which arms solve which instances.
     pub instances: Option<Instances>,
-    /// Names of the instances, by number; empty where they have none or too many.
+    /// Names of the instances, by number. Empty if they have none or too many.
     pub instance_names: Vec<String>,
     /// The table of arms.
     pub arms: Arms,
@@ -56,16 +64,18 @@ pub struct Summary {
     pub rounds: Rounds,
     /// What failed.
     pub failures: Vec<FailureGroup>,
+    /// What every node did, where pulls ran on others.
+    pub nodes: Vec<NodeRow>,
     /// z-RCUCB: the grids as they were refined.
     pub grids: Vec<ArmGrid>,
-    /// What the run is, and how to do it again.
+    /// What the run is, and how to repeat it.
     pub facts: Facts,
 }
 
-/// Where a run is.
+/// The state of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Status {
-    /// `finished`, `interrupted`, `stopped`, `calibrating` or `open`.
+    /// `finished`, `interrupted`, `stopped`, `calibrating`, `running`, `killed` or `open`.
     pub state: &'static str,
     /// The same in words.
     pub words: String,
@@ -79,21 +89,21 @@ pub struct Status {
     pub censored: usize,
     /// Those that failed.
     pub failed: usize,
-    /// Pulls that were lost with their launcher and ran again.
+    /// Pulls that were lost with their runner and ran again.
     pub lost: u64,
     /// Pulls without an outcome: number, arm, limit.
     pub in_flight: Vec<(u64, u32, Num)>,
-    /// Seconds over all sessions; none in virtual time.
+    /// Seconds over all sessions. Null in virtual time.
     pub seconds: Option<Num>,
     /// What all pulls used of the limited resource.
     pub used: Num,
     /// The sum of all gains.
     pub gain: Num,
-    /// Whether the journal ends in half a line.
+    /// Whether the journal ends in an incomplete line.
     pub is_torn: bool,
 }
 
-/// The limits of one arm, with the round in which each joined.
+/// The limits of one arm, with the round in which each was added.
 #[derive(Debug, Clone, Serialize)]
 pub struct ArmGrid {
     /// The arm, counted from 1.
@@ -119,12 +129,14 @@ pub struct Facts {
     pub file: String,
     /// The folder its paths are relative to.
     pub folder: String,
-    /// BLAKE3 of its text.
+    /// BLAKE3 of the scenario.
     pub hash: String,
     /// Its text.
     pub scenario: String,
     /// The seed.
     pub seed: u64,
+    /// How runs on nodes of different speed are compared.
+    pub compare: Compare,
     /// Whether it ran in virtual time.
     pub is_virtual: bool,
     /// What pulls run on.
@@ -141,22 +153,22 @@ pub struct Facts {
     pub sessions: Vec<(u64, Option<String>, usize, String, String)>,
     /// What could be enforced.
     pub enforcement: String,
-    /// Commands that do it again.
+    /// Commands that repeat it.
     pub reproduce: Vec<String>,
 }
 
-/// Arms whose grids are shown.
+/// How many arms' grids are shown.
 const GRIDS: usize = 40;
-/// Names of instances the page holds.
+/// How many names of instances the page holds.
 const NAMES: usize = 20_000;
 
 impl Summary {
-    /// What is known of a run so far.
+    /// What is known about a run so far.
     pub fn of(history: &History) -> Self {
         let of_arms = by_arm(history);
         let pairs = Pairs::of(history);
         let stands = standings(history, &pairs);
-        let names = &history.brief.instances;
+        let names = &history.resolved.instances;
         Self {
             format: 1,
             name: history.header.name.clone(),
@@ -166,9 +178,12 @@ impl Summary {
             status: Status::of(history),
             is_believed: pairs.is_believed(),
             answer: answer(history, &pairs),
+            no_answer: history.verdict_on(history.answer()).no_answer,
+            front: front(history),
+            tests: tests(history),
             price: prices(history),
             best: best_arms(history, &pairs, &of_arms, &stands),
-            matters: matters(history, &pairs),
+            importance: importance(history, &pairs),
             course: course(history, &pairs),
             instances: instances(history, &pairs),
             instance_names: if names.len() <= NAMES {
@@ -179,6 +194,7 @@ impl Summary {
             arms: arms(history, &pairs, &of_arms, &stands),
             rounds: rounds(history),
             failures: failures(history),
+            nodes: history.nodes(),
             grids: grids(history),
             facts: facts(history),
         }
@@ -186,7 +202,7 @@ impl Summary {
 }
 
 impl Status {
-    /// Where the run is now.
+    /// The current state of the run.
     pub fn of(history: &History) -> Self {
         let rounds = &history.rounds;
         let count = |kind| rounds.iter().filter(|played| played.kind == kind).count();
@@ -218,33 +234,31 @@ impl Status {
 
     /// The state of a run, by name and in words.
     pub fn state(history: &History) -> (&'static str, String) {
-        match history.end.map(|end| end.end) {
-            Some(EndReason::Rounds) => ("finished", "finished: all rounds were played".into()),
-            Some(EndReason::Wall) => ("finished", "finished: the time was over".into()),
+        let resume = "run the same `captime run` command to resume";
+        let (state, words) = match history.end.map(|end| end.end) {
+            Some(EndReason::Rounds) => ("finished", "finished: all rounds done".into()),
+            Some(EndReason::Wall) => ("finished", "finished: time budget used up".into()),
             Some(EndReason::Consumption) => {
-                ("finished", "finished: the consumption was used up".into())
+                ("finished", "finished: consumption budget used up".into())
             }
-            Some(EndReason::Interrupted) => (
-                "interrupted",
-                "interrupted: `captime run` goes on with it".into(),
-            ),
+            Some(EndReason::Interrupted) => ("interrupted", format!("interrupted; {resume}")),
             Some(EndReason::FirstFailures) => (
                 "stopped",
-                "stopped: the first pulls all failed, so the scenario is probably wrong".into(),
+                "stopped because the first pulls all failed: the scenario is probably wrong".into(),
             ),
-            None if history.known().is_none() => (
-                "calibrating",
-                "measuring limits: gains are known once that is done".into(),
-            ),
-            None if history.sessions.is_empty() && history.rounds.is_empty() => {
-                ("open", "not started yet".into())
-            }
-            None => (
-                "open",
-                "not finished: it is running, or it was killed and `captime run` goes on with it"
-                    .into(),
-            ),
-        }
+            None => match RunLock::holder(&history.folder) {
+                Some(holder) if history.known().is_none() => (
+                    "calibrating",
+                    format!("running ({holder}): calibrating limits; gains are known after that"),
+                ),
+                Some(holder) => ("running", format!("running ({holder})")),
+                None if history.sessions.is_empty() && history.rounds.is_empty() => {
+                    ("open", "not started yet".into())
+                }
+                None => ("killed", format!("killed before it was finished; {resume}")),
+            },
+        };
+        (state, words)
     }
 }
 
@@ -271,7 +285,7 @@ fn grids(history: &History) -> Vec<ArmGrid> {
     grids
 }
 
-/// The run as commands take it.
+/// The run as an argument for commands.
 fn run(history: &History) -> String {
     shell_word(&history.folder.to_string_lossy())
 }
@@ -294,9 +308,10 @@ fn facts(history: &History) -> Facts {
         hash: header.hash.clone(),
         scenario: header.scenario.clone(),
         seed: header.seed,
+        compare: history.scenario().compare,
         is_virtual: header.is_virtual,
-        target: history.brief.target.clone(),
-        options: history.brief.options.clone(),
+        target: history.scenario().target.name().to_owned(),
+        options: history.policy().parameters(),
         limits: limits.map(|limit| amount(limit.get())).collect(),
         is_calibrated: history.calibrated.is_some(),
         machine: header.machine.clone(),
@@ -323,7 +338,7 @@ fn facts(history: &History) -> Facts {
     }
 }
 
-/// A budget as people read it: `400 rounds, 1m 00s on the clock`.
+/// Formats a budget for people: `400 rounds, 1m 00s on the clock`.
 fn budget_in_words(budget: &Value, resource: Resource) -> String {
     let number = |name: &str| budget.get(name).and_then(Value::as_f64);
     let parts = [
@@ -335,7 +350,7 @@ fn budget_in_words(budget: &Value, resource: Resource) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// A small JSON value as people read it: `level cgroup2, memory sampled`.
+/// Formats a small JSON value for people: `level cgroup2, memory sampled`.
 fn in_words(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

@@ -1,7 +1,7 @@
-//! The report as a file: whole or not at all, readable by its owner only, made now and then while a run goes on.
+//! Writes the report to a file: completely or not at all, readable only by its owner, and regularly during a run.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -11,16 +11,16 @@ use super::{History, ReportError, Summary, page};
 /// The report's name in a run's folder.
 pub const FILE: &str = "report.html";
 
-/// Makes the report of the run in `folder` and puts it there.
-pub fn write_report(folder: &Path) -> Result<PathBuf, ReportError> {
-    let path = folder.join(FILE);
+/// Writes the report of the run in `folder` into that folder. Returns what it was made from.
+pub fn write_report(folder: &Path) -> Result<History, ReportError> {
     let mut history = History::open(folder)?;
     history.catch_up()?;
-    write_file(&path, page(&Summary::of(&history), None).as_bytes())?;
-    Ok(path)
+    let page = page(&Summary::of(&history), None);
+    write_file(&folder.join(FILE), page.as_bytes())?;
+    Ok(history)
 }
 
-/// Writes a file beside its place and moves it there, so that whoever opens it sees a whole one.
+/// Writes a temporary file and renames it, so that a reader always sees a complete one.
 pub fn write_file(path: &Path, content: &[u8]) -> Result<(), ReportError> {
     let failed = |source| ReportError::Write {
         path: path.to_owned(),
@@ -37,9 +37,9 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<(), ReportError> {
     Ok(())
 }
 
-/// Rewrites the report of a run every few minutes, on a thread of its own, until it is dropped.
+/// Rewrites the report of a run every few minutes, on its own thread, until it is dropped.
 ///
-/// It reads the journal as any other reader does; what it takes is kept below a hundredth of the time.
+/// It reads the journal like any other reader. It uses less than a hundredth of the time.
 #[derive(Debug)]
 pub struct Keeper {
     stop: Option<mpsc::Sender<()>>,
@@ -47,7 +47,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Starts to keep the report of the run in `folder`. A report that fails is logged and tried again.
+    /// Starts to update the report of the run in `folder`. If a report fails, that is logged and tried again.
     pub fn start(folder: &Path, every: Duration) -> Self {
         let folder = folder.to_owned();
         let (stop, stopped) = mpsc::channel();
@@ -56,7 +56,7 @@ impl Keeper {
             while let Err(mpsc::RecvTimeoutError::Timeout) = stopped.recv_timeout(pause) {
                 let began = Instant::now();
                 if let Err(error) = write_report(&folder) {
-                    tracing::warn!("no report this time: {error}");
+                    tracing::warn!("cannot write the report, will try again: {error}");
                 }
                 pause = every.max(began.elapsed() * 100);
             }
@@ -66,7 +66,7 @@ impl Keeper {
             .spawn(work);
         Self {
             stop: Some(stop),
-            // Without a thread there is a report at the end only.
+            // Without a thread there is only a report at the end.
             thread: thread.ok(),
         }
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct ArmId(u32);
 
 impl ArmId {
-    /// The arm at this place, counted from 0.
+    /// The arm at this index, counted from 0.
     ///
     /// # Panics
     /// If there are more than four billion arms before it.
@@ -18,12 +18,12 @@ impl ArmId {
         Self(u32::try_from(index).expect("scenarios are refused far below 2^32 arms"))
     }
 
-    /// The arm with this number, counted from 1; none for 0.
+    /// The arm with this number, counted from 1. `None` for 0.
     pub fn from_number(number: u32) -> Option<Self> {
         number.checked_sub(1).map(Self)
     }
 
-    /// Its place, counted from 0.
+    /// Its index, counted from 0.
     pub fn index(self) -> usize {
         self.0 as usize
     }

@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "f64", into = "f64")]
 pub struct Limit(f64);
 
-/// Why numbers are not limits.
+/// Why numbers cannot be limits.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LimitError {
     /// Zero, negative, infinite or not a number.
     #[error("limit {0} is not a positive number")]
     NotPositive(f64),
     /// No limit at all.
-    #[error("there is no limit")]
+    #[error("no limits given")]
     Empty,
     /// The same limit twice.
-    #[error("limit {0} stands twice")]
+    #[error("duplicate limit {0}")]
     Twice(f64),
 }
 
@@ -38,9 +38,9 @@ impl Limit {
         self.0
     }
 
-    /// The nearest limit that a person would write down: six digits, or whole units where these are more.
+    /// The nearest limit that a person would write down: six digits, or whole units if these need more.
     ///
-    /// Limits of a grid are computed and have seventeen (`0.20199999999999999`); no clock is that exact.
+    /// Limits of a grid are computed and have seventeen digits (`0.20199999999999999`). No clock is that exact.
     #[must_use]
     pub fn written(self) -> Self {
         let before_the_point = self.0.log10().floor() as i32 + 1;
@@ -74,8 +74,23 @@ impl TryFrom<f64> for Limit {
 }
 
 /// The admissible limits, the paper's set M: never empty, strictly ascending.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<f64>", into = "Vec<Limit>")]
 pub struct LimitGrid(Vec<Limit>);
+
+impl From<LimitGrid> for Vec<Limit> {
+    fn from(grid: LimitGrid) -> Self {
+        grid.0
+    }
+}
+
+impl TryFrom<Vec<f64>> for LimitGrid {
+    type Error = LimitError;
+
+    fn try_from(values: Vec<f64>) -> Result<Self, LimitError> {
+        Self::new(values)
+    }
+}
 
 impl LimitGrid {
     /// A grid of these limits, in any order.

@@ -1,4 +1,4 @@
-//! The paper's nouns: arm, limit, pull, observation, price, and the randomness of a round. Imports nothing of ours.
+//! The paper's nouns: arm, limit, pull, observation, price, and the randomness of a round. Imports no other module.
 //!
 //! ```
 //! use captime::round::{ArmId, Limit, Observation, Price, Pull};

@@ -1,10 +1,10 @@
-//! What a pull brought, as the policy sees it. Whether a pull counts as censored is decided here and nowhere else.
+//! What a pull returned, as the policy sees it. This module alone decides whether a pull counts as censored.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Limit, Price, Pull};
 
-/// What was seen of a pull: the feedback of the paper's eq. `def_feedback`, and failure.
+/// What was observed about a pull: the feedback of the paper's eq. `def_feedback`, or a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Seen {
@@ -15,23 +15,23 @@ pub enum Seen {
         /// What it used, at most its limit.
         consumption: f64,
     },
-    /// It was still running at `at`, which need not be the limit asked for nor on any grid.
+    /// It was still running at `at`, which may be below the requested limit and off any grid.
     Censored {
         /// How far it had run.
         at: Limit,
     },
-    /// It crashed, or gave nothing that can be read as a reward; counts as censored at its granted limit.
+    /// It crashed, or returned nothing that can be read as a reward. Counts as censored at its limit.
     Failed,
 }
 
-/// A pull and what was seen of it. Only values a policy can digest can be built.
+/// A pull and what was observed about it. Can only be built from values that a policy can learn from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation {
     pull: Pull,
     seen: Seen,
 }
 
-/// Why what was told of a pull cannot be learned from.
+/// Why a policy cannot learn from a reported outcome.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum ObservationError {
     /// Not a number, or outside [0, 1].
@@ -61,7 +61,7 @@ impl ObservationError {
 }
 
 impl Observation {
-    /// The pull ended with this reward after this consumption; past its limit it is censored all the same.
+    /// The pull ended with this reward after this consumption. Past its limit, it counts as censored.
     pub fn ended(pull: Pull, reward: f64, consumption: f64) -> Result<Self, ObservationError> {
         if !(0.0..=1.0).contains(&reward) {
             return Err(ObservationError::Reward(reward));
@@ -103,12 +103,12 @@ impl Observation {
         self.pull
     }
 
-    /// What was seen of it.
+    /// What was observed about it.
     pub fn seen(&self) -> Seen {
         self.seen
     }
 
-    /// Up to which limit this pull tells whether it had ended: the paper's tau_s.
+    /// The largest limit for which this pull shows whether it would have ended: the paper's tau_s.
     pub fn reach(&self) -> Limit {
         match self.seen {
             Seen::Rewarded { .. } | Seen::Failed => self.pull.limit,

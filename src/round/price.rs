@@ -1,4 +1,4 @@
-//! What consumption and being censored cost: the paper's c and lambda, as the user writes them.
+//! What consumption costs and what being censored costs: the paper's c and lambda, as the user writes them.
 
 mod curve;
 
@@ -8,7 +8,7 @@ use super::Limit;
 
 /// Cost c and penalty lambda of a scenario, on the scale where they are compared with rewards.
 ///
-/// Both are functions of x = consumption / unit; the paper assumes this scaling silently.
+/// Both are functions of x = consumption / unit. The paper assumes this scaling without saying so.
 #[derive(Debug, Clone)]
 pub struct Price {
     cost: Curve,
@@ -16,12 +16,12 @@ pub struct Price {
     unit: f64,
 }
 
-/// Something about a price that is allowed but should be known.
+/// Something about a price that is allowed, but that the user should know.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum PriceWarning {
-    /// The paper wants c in [0, 1]; beyond, the confidence widths no longer cover.
+    /// The paper assumes c in [0, 1]. Beyond that, the confidence widths are too narrow.
     #[error(
-        "the cost reaches {cost} at the largest limit; above 1 the confidence widths no longer cover"
+        "the cost is {cost} at the largest limit; above 1 the confidence intervals are too narrow"
     )]
     CostAboveOne {
         /// c at the largest limit.
@@ -35,10 +35,10 @@ impl Price {
         Ok(Self::of(Curve::parse(cost)?, Curve::parse(penalty)?, unit))
     }
 
-    /// A price of these curves, with x = consumption / `unit`.
+    /// A price with these curves, where x = consumption / `unit`.
     ///
     /// # Panics
-    /// If the unit is not a positive number: the scenario's check refuses that.
+    /// If the unit is not a positive number. The scenario's check refuses that.
     pub fn of(cost: Curve, penalty: Curve, unit: f64) -> Self {
         assert!(unit.is_finite() && unit > 0.0, "a unit is positive");
         Self {
@@ -63,7 +63,7 @@ impl Price {
         self.unit
     }
 
-    /// Checks that both curves are finite and never fall on (0, max], and says what is merely unwise.
+    /// Checks that both curves are finite and never fall on (0, max], and returns warnings.
     pub fn check(&self, max: Limit) -> Result<Vec<PriceWarning>, PriceError> {
         let end = max.get() / self.unit;
         self.cost.check(end)?;
@@ -76,9 +76,9 @@ impl Price {
         })
     }
 
-    /// The limits below `max` after which the penalty jumps, ascending: each the largest with the lower penalty.
+    /// The limits below `max` after which the penalty jumps, ascending: each is the largest with the lower penalty.
     ///
-    /// z-RCUCB needs them in its first grid, since it judges a cell of limits by its right end.
+    /// z-RCUCB needs them in its first grid, because it judges a cell of limits by its right end.
     pub fn penalty_jumps(&self, max: Limit) -> Vec<Limit> {
         let end = max.get() / self.unit;
         let jumps = self.penalty.jumps(end).into_iter().filter_map(|x| {

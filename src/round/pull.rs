@@ -24,13 +24,14 @@ pub struct Pull {
     pub arm: ArmId,
     /// How far it may run.
     pub limit: Limit,
-    /// The instance, counted from 0: as chosen, `None` leaves it to chance; as launched, the one it ran on, if any.
+    /// The instance, counted from 0. When chosen, `None` means that it is drawn. When launched, the one it ran on, if
+    /// any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<u32>,
 }
 
 impl Pull {
-    /// A pull of this arm up to this limit, on whatever instance comes.
+    /// A pull of this arm up to this limit, on an instance that is drawn.
     pub fn new(arm: ArmId, limit: Limit) -> Self {
         Self {
             arm,

@@ -5,7 +5,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::Round;
 
-/// What random numbers are for; each purpose has a stream of its own, so that none can disturb another.
+/// What random numbers are for. Each purpose has its own stream, so that none can disturb another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// The policy choosing a pull.
@@ -18,8 +18,10 @@ pub enum Purpose {
     Target,
     /// Sampling the arms to calibrate with.
     Calibrate,
-    /// The seed of one repetition of a study, its number taken as the round.
+    /// The seed of one repetition of a study. The repetition's number is used as the round.
     Repetition,
+    /// Proposing the next arm of an open space. The arm's number is used as the round.
+    Propose,
 }
 
 /// Gives the generator for one purpose in one round of the run with this seed.

@@ -1,18 +1,19 @@
-//! What is allowed in a scenario but should be known.
+//! What is allowed in a scenario, but deserves a warning.
 
-use super::source::Span;
+use crate::quantity::counted;
 use crate::round::PriceWarning;
+use crate::yaml::Span;
 
-/// Something to know, and where it comes from.
+/// A warning and where it comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notice {
-    /// Where in the text.
+    /// The position in the text.
     pub at: Span,
-    /// What.
+    /// The warning.
     pub caution: Caution,
 }
 
-/// What to know.
+/// A warning.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "fields are what the messages say they are")]
 pub enum Caution {
@@ -22,15 +23,35 @@ pub enum Caution {
     UnusedInstances,
     #[error("{0}")]
     Price(PriceWarning),
+    #[error(
+        "at the largest limit, being cut off costs {penalty} and finishing costs {cost}: slow arms pay less if they are cut off"
+    )]
+    PenaltyBelowCost { cost: f64, penalty: f64 },
     #[error("{0}")]
     Policy(String),
-    #[error("there is no budget: the run goes on until it is interrupted")]
+    #[error("the space seems to hold only {found} different configurations, not {wanted}")]
+    FewerSampled { wanted: usize, found: usize },
+    #[error("not carried over from the file: {0}")]
+    SpaceNote(String),
+    #[error("no budget: the run continues until you stop it")]
     NoBudget,
-    #[error("a command that sleeps uses no CPU time, so nothing would end it")]
+    #[error("no guard on wall time: a command that sleeps uses no CPU time and would never end")]
     NoWallGuard,
+    #[error(
+        "the guard `wall: {guard}` ends most pulls before they use the largest limit, {limit} of CPU time"
+    )]
+    GuardBelowLimit { guard: String, limit: String },
+    #[error("no program starts and ends within {limit}: every such pull will be cut off")]
+    TinyLimit { limit: String },
+    #[error("no program runs in {bytes} bytes of memory: every pull will fail")]
+    TinyMemory { bytes: u64 },
+    #[error("the budget of {budget} ends before a pull at the smallest limit, {limit}, can")]
+    BudgetBelowLimit { budget: String, limit: String },
+    #[error("{slots} pulls at a time will share {}, which makes all of them slower", counted(*cpus as u64, "CPU"))]
+    ManySlots { slots: usize, cpus: usize },
     #[error("there is no program `{program}` on this machine")]
     NoProgram { program: String },
-    #[error("`arms: {arms}` asks to calibrate with more arms than the {count} there are")]
+    #[error("`calibrate` asks for {arms} arms, but there are only {count}")]
     FewerArms { arms: usize, count: usize },
 }
 
@@ -41,11 +62,19 @@ impl Caution {
             Self::UnusedParameter { .. } => "use it in the command, or remove it",
             Self::UnusedInstances => "use `{instance}` in the command, or remove them",
             Self::Price(_) => "divide the cost, or choose a larger `unit`",
+            Self::PenaltyBelowCost { .. } => "raise the penalty: `penalty: 10 * x` is PAR10",
             Self::Policy(_) => "smaller values are fine in practice, and often better",
+            Self::FewerSampled { .. } => "all of them are arms",
+            Self::SpaceNote(_) => "everything else was read",
             Self::NoBudget => "write `budget: {wall: 1h}`",
             Self::NoWallGuard => "add the guard `wall: 60s` to `limits`",
+            Self::GuardBelowLimit { .. } => "raise the guard, or lower the limits",
+            Self::TinyLimit { .. } => "raise the limits",
+            Self::TinyMemory { .. } => "write a larger size, such as `memory: 1GiB`",
+            Self::BudgetBelowLimit { .. } => "raise the budget, or lower the limits",
+            Self::ManySlots { .. } => "write `slots: auto`",
             Self::NoProgram { .. } => {
-                "install it; a program beside the scenario is written `./program`"
+                "install it; if it is in the scenario's folder, write `./program`"
             }
             Self::FewerArms { .. } => "every arm is run once",
         })

@@ -1,26 +1,27 @@
-//! Mistakes and notices as people read them: the place, the line itself, what to write instead.
+//! Mistakes and warnings for people: the position, the line itself, and what to write instead.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use super::source::Span;
 use super::{Mistake, Notice};
+use crate::markup::{visible, visible_lines};
+use crate::yaml::Span;
 
 /// Why there is no scenario: every mistake in the file.
 #[derive(Debug, Clone)]
 pub struct ScenarioError {
-    /// The file as it was named.
+    /// The file, as it was named.
     pub file: PathBuf,
-    /// What it holds, as far as it could be read.
+    /// Its contents, as far as they could be read.
     pub text: String,
-    /// All that is wrong, in the order of the file; at least one.
+    /// All mistakes, in the order of the file. At least one.
     pub mistakes: Vec<Mistake>,
 }
 
 impl ScenarioError {
-    /// All mistakes, each with its line; with colours for a terminal.
+    /// All mistakes, each with its line, and with colours for a terminal.
     pub fn render(&self, colours: bool) -> String {
         let mut out = String::new();
         for mistake in &self.mistakes {
@@ -28,7 +29,7 @@ impl ScenarioError {
                 &self.file,
                 &self.text,
                 mistake.at,
-                Level::ERROR.primary_title(mistake.fault.to_string()),
+                Level::ERROR.primary_title(visible_lines(&mistake.fault.to_string()).into_owned()),
                 mistake.fault.hint(),
                 colours,
             );
@@ -36,7 +37,8 @@ impl ScenarioError {
         }
         let count = self.mistakes.len();
         let mistakes = if count == 1 { "mistake" } else { "mistakes" };
-        out + &format!("{}: {count} {mistakes}", self.file.display())
+        let file = self.file.display().to_string();
+        out + &format!("{}: {count} {mistakes}", visible(&file))
     }
 }
 
@@ -48,19 +50,19 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// One notice with its line.
+/// One warning with its line.
 pub(super) fn render_notice(file: &Path, text: &str, notice: &Notice, colours: bool) -> String {
     render(
         file,
         text,
         notice.at,
-        Level::WARNING.primary_title(notice.caution.to_string()),
+        Level::WARNING.primary_title(visible_lines(&notice.caution.to_string()).into_owned()),
         notice.caution.hint().map(str::to_owned),
         colours,
     )
 }
 
-/// Only the line in question is handed to the renderer, so that a long file costs nothing.
+/// Only the line in question is passed to the renderer, so that a long file costs nothing.
 fn render(
     file: &Path,
     text: &str,
@@ -75,14 +77,16 @@ fn render(
         .find('\n')
         .map_or(text.len(), |end| at.start() + end);
     let (line, column) = at.line_column(text);
-    let path = file.display().to_string();
+    let path = visible(&file.display().to_string()).into_owned();
+    let content = text[line_start..line_end].trim_end_matches('\r');
+    // Characters that a terminal would obey are written out, so the place moves with them.
+    let shown = visible(content);
     let group = if text.is_empty() {
         Group::with_title(title).element(annotate_snippets::Origin::path(path))
     } else {
-        let content = text[line_start..line_end].trim_end_matches('\r');
         let from = (at.start() - line_start).min(content.len());
         let to = (at.range().end - line_start).min(content.len()).max(from);
-        // A place without width is shown as one character, or at the end of the line.
+        // A position without width is shown as one character, or at the end of the line.
         let to = if to == from {
             content[from..]
                 .chars()
@@ -91,16 +95,17 @@ fn render(
         } else {
             to
         };
+        let place = |end: usize| visible(&content[..end]).len();
         debug_assert!(column > 0, "columns are counted from 1");
         Group::with_title(title).element(
-            Snippet::source(content)
+            Snippet::source(&*shown)
                 .line_start(line)
                 .path(path)
-                .annotation(AnnotationKind::Primary.span(from..to)),
+                .annotation(AnnotationKind::Primary.span(place(from)..place(to))),
         )
     };
     let group = match hint {
-        Some(hint) => group.element(Level::HELP.message(hint)),
+        Some(hint) => group.element(Level::HELP.message(visible_lines(&hint).into_owned())),
         None => group,
     };
     let renderer = if colours {
@@ -109,4 +114,29 @@ fn render(
         Renderer::plain()
     };
     renderer.render(&[group])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quoted_line_shows_terminal_escapes_and_is_still_underlined_in_its_place() {
+        let text = "# \u{1b}[2J\u{9b}1A\nname: x\nsl\u{1b}]0;owned\u{7}ots: 3\n";
+        let error =
+            super::super::parse(text, "\u{1b}[31m.yaml".as_ref(), ".".as_ref()).unwrap_err();
+        let drawn = error.render(false);
+        let is_plain = |letter: char| letter == '\n' || !letter.is_control();
+        assert!(drawn.chars().all(is_plain), "{drawn:?}");
+        // Between two escapes.
+        let text = "\u{1b}a bad\u{7}\n";
+        let at = Span::new(3, 6);
+        let title = Level::ERROR.primary_title("t");
+        let drawn = render("f".as_ref(), text, at, title, None, false);
+        let lines: Vec<&str> = drawn.lines().collect();
+        let quoted = lines.iter().position(|line| line.contains("bad")).unwrap();
+        let place = lines[quoted].find("bad").unwrap();
+        assert_eq!(lines[quoted + 1].find("^^^"), Some(place), "{drawn}");
+        assert!(!lines[quoted + 1].contains("^^^^"), "{drawn}");
+    }
 }

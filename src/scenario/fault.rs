@@ -4,20 +4,22 @@ mod hint;
 
 use std::path::PathBuf;
 
-use super::source::Span;
-use crate::learner::engine::Setting;
 use crate::policy::PolicyError;
 use crate::quantity::QuantityError;
 use crate::round::{ArmId, LimitError, PriceError};
+use crate::simulated::TargetError;
 use crate::space::SpaceError;
-use crate::target::TargetError;
+use crate::space::format::FormatError;
+use crate::space::open::{PointError, SampleError};
+use crate::yaml::Span;
+use captime_forest::engine::Setting;
 
-/// Something wrong, and where.
+/// A mistake, and where it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mistake {
-    /// Where in the text.
+    /// The position in the text.
     pub at: Span,
-    /// What.
+    /// The mistake.
     pub fault: Fault,
 }
 
@@ -26,31 +28,31 @@ pub struct Mistake {
 #[expect(missing_docs, reason = "fields are what the messages say they are")]
 pub enum Fault {
     // The text itself.
-    #[error("this is not YAML: {reason}")]
+    #[error("not valid YAML: {reason}")]
     NotYaml { reason: String },
     #[error("a tab in the indentation")]
     Tab,
-    #[error("the key `{key}` stands twice")]
+    #[error("duplicate key `{key}`")]
     Twice { key: String },
     #[error("nested more than {most} levels deep")]
     TooDeep { most: usize },
-    #[error("this grows too large, aliases included")]
+    #[error("too large once aliases are expanded")]
     TooLarge,
-    #[error("a second document")]
+    #[error("a second document in the same file")]
     SeveralDocuments,
-    #[error("an alias without its anchor")]
+    #[error("alias without an anchor")]
     UnknownAnchor,
-    #[error("an alias to something that contains it")]
+    #[error("alias to something that contains it")]
     Recursive,
     #[error("the file is not UTF-8 text")]
     NotUtf8,
-    #[error("the file has {bytes} bytes, a scenario at most {most}")]
-    TooManyBytes { bytes: u64, most: u64 },
+    #[error("the file is larger than {most} bytes")]
+    TooManyBytes { most: u64 },
     #[error("cannot read `{}`: {reason}", path.display())]
     Unreadable { path: PathBuf, reason: String },
     #[error("cannot read the scenario `{}`: {reason}", path.display())]
     NoScenario { path: PathBuf, reason: String },
-    #[error("there is nothing in this file")]
+    #[error("the file is empty")]
     Empty,
 
     // Keys and types.
@@ -68,19 +70,19 @@ pub enum Fault {
         expected: String,
         found: String,
     },
-    #[error("`{section}` lacks `{key}`")]
+    #[error("`{section}` needs the key `{key}`")]
     Missing {
         section: String,
         key: &'static str,
         example: &'static str,
     },
-    #[error("`{section}` lacks `{}` or `{}`", keys[0], keys[1])]
+    #[error("`{section}` needs `{}` or `{}`", keys[0], keys[1])]
     MissingEither {
         section: String,
         keys: [&'static str; 2],
         example: &'static str,
     },
-    #[error("`{section}` is one of {known}, but {given} given")]
+    #[error("`{section}` takes one of {known}, but {given} given")]
     ChooseOne {
         section: String,
         known: String,
@@ -101,15 +103,15 @@ pub enum Fault {
         word: String,
         known: Vec<&'static str>,
     },
-    #[error("`{name}` cannot name a run's folder")]
+    #[error("`{name}` cannot be the name of a folder")]
     BadName { name: String },
-    #[error("a `{target}` target has no use for `{key}`")]
+    #[error("`{key}` does not apply to a `{target}` target")]
     NotForTarget { target: &'static str, key: String },
 
     // Arms.
     #[error("`{key}` is empty")]
     EmptyList { key: String, example: &'static str },
-    #[error("parameter `{name}`: step 0 never arrives")]
+    #[error("parameter `{name}`: step must not be 0")]
     StepZero { name: String },
     #[error("`{name}`: lower bound {from} is above upper bound {to}")]
     EmptyRange {
@@ -117,11 +119,28 @@ pub enum Fault {
         from: String,
         to: String,
     },
-    #[error("parameter `{name}` has the value {value} twice")]
+    #[error("parameter `{name}` has the duplicate value {value}")]
     ValueTwice { name: String, value: String },
     #[error("{0}")]
     Space(SpaceError),
-    #[error("there is no parameter `{name}`")]
+    #[error("{0}")]
+    OpenSpace(FormatError),
+    #[error("`{}`, line {line}, column {column}: {error}", path.display())]
+    InSpaceFile {
+        path: PathBuf,
+        line: usize,
+        column: usize,
+        error: FormatError,
+    },
+    #[error("{0}")]
+    Start(PointError),
+    #[error("{0}")]
+    Sample(SampleError),
+    #[error("`default` is for a grid, a list or a file")]
+    DefaultOfSpace,
+    #[error("the policy `{policy}` needs a finite list of arms, and this space is open")]
+    NeedsSample { policy: &'static str, sample: u64 },
+    #[error("unknown parameter `{name}`")]
     UnknownParameter { name: String, known: Vec<String> },
     #[error("parameter `{name}` never has the value {value}")]
     NoSuchValue {
@@ -129,9 +148,11 @@ pub enum Fault {
         value: String,
         values: String,
     },
+    #[error("no arm is {value}")]
+    NoSuchArm { value: String },
     #[error("parameter `{name}` has the name of a placeholder")]
     TakenName { name: String },
-    #[error("two arms are called `{name}`")]
+    #[error("duplicate arm name `{name}`")]
     NameTwice { name: String },
     #[error("arm {arm} has no name, but others have")]
     Unnamed { arm: ArmId },
@@ -145,12 +166,12 @@ pub enum Fault {
     // Limits, prices, policies.
     #[error("`limits`: {0}")]
     Limit(LimitError),
-    #[error("`calibrate` needs the guard `{of}`: how long may an arm take while we look?")]
+    #[error("`calibrate` needs the guard `{of}`: the most an arm may use during calibration")]
     CalibrateWithoutGuard {
         of: &'static str,
         example: &'static str,
     },
-    #[error("limit {limit} is above the guard `{of}: {guard}`, which would end it first")]
+    #[error("limit {limit} is above the guard `{of}: {guard}`, which ends the pull first")]
     LimitAboveGuard {
         of: &'static str,
         limit: String,
@@ -160,15 +181,15 @@ pub enum Fault {
     GridForZrcucb,
     #[error("the policy `{policy}` needs a grid of limits, not only the largest")]
     MaxWithoutGrid { policy: &'static str },
-    #[error("only a forest counts `work`")]
+    #[error("`of: work` needs a forest or a target in virtual time")]
     WorkNeedsForest,
     #[error("the engine `{engine}` does not count `work`")]
     WorkNeedsBuiltin { engine: &'static str },
-    #[error("the guard `work` cannot be kept: nothing counts it here")]
+    #[error("the guard `work` has no effect here: nothing counts work")]
     WorkGuard,
-    #[error("a forest in a thread of ours cannot be held to a memory limit")]
+    #[error("the memory guard needs a forest in its own process")]
     MemoryNeedsProcess,
-    #[error("the engine `{engine}` cannot be stopped inside our process")]
+    #[error("the engine `{engine}` cannot be stopped in-process")]
     EngineNeedsProcess { engine: &'static str },
     #[error("the engine `{engine}` ignores `{}`: {}", setting.name(), setting.instead())]
     EngineIgnores {
@@ -184,19 +205,19 @@ pub enum Fault {
     Policy(PolicyError),
 
     // Commands.
-    #[error("there is no placeholder `{{{name}}}`")]
+    #[error("unknown placeholder `{{{name}}}`")]
     UnknownPlaceholder { name: String, known: Vec<String> },
-    #[error("`{{{name}}}` without quotes is a mapping to YAML")]
+    #[error("`{{{name}}}` needs quotes: without them, YAML reads a mapping")]
     Unquoted { name: String },
-    #[error("`{{` without its `}}`")]
+    #[error("`{{` without a closing `}}`")]
     Unclosed,
-    #[error("`}}` without its `{{`")]
+    #[error("`}}` without an opening `{{`")]
     Unopened,
-    #[error("`{{params}}` stands for several arguments and must be one by itself")]
+    #[error("`{{params}}` expands to several arguments and must be an argument by itself")]
     ParamsNotAlone,
-    #[error("`{{instance}}` is used, but there are no `instances`")]
+    #[error("`{{instance}}` is used, but the target has no `instances`")]
     NoInstances,
-    #[error("`{{cpu_limit}}` is used, but nothing limits CPU time")]
+    #[error("`{{cpu_limit}}` is used, but there is no limit on CPU time")]
     NoCpuLimit,
     #[error("`{{name}}` is used, but the arms have no names")]
     NoNames,
@@ -204,17 +225,21 @@ pub enum Fault {
     AbsentInArm { name: String, arm: ArmId },
     #[error("no file matches `{pattern}`")]
     NoMatch { pattern: String },
+    #[error("`{pattern}` looks at more than {most} files")]
+    PatternTooWide { pattern: String, most: usize },
+    #[error("the name of `{}` is not UTF-8", path.display())]
+    NameNotUtf8 { path: PathBuf },
     #[error("`{}` lists no instance", path.display())]
     EmptyInstanceFile { path: PathBuf },
-    #[error("`{key}`: this is not a regular expression: {reason}")]
+    #[error("`{key}`: not a valid regular expression: {reason}")]
     BadRegex { key: String, reason: String },
-    #[error("`{key}`: the expression has {groups} groups, but exactly one holds the score")]
+    #[error("`{key}`: the expression must have exactly one group, the score, but has {groups}")]
     RegexGroups { key: String, groups: usize },
     #[error("`{pointer}` is not a JSON pointer")]
     BadPointer { pointer: String },
     #[error("`worst` and `best` are both {value}")]
     SameWorstBest { value: f64 },
-    #[error("`{name}` is not the name of an environment variable")]
+    #[error("`{name}` is not a valid name for an environment variable")]
     BadVariable { name: String },
 
     // Forests and recorded runs.
@@ -224,15 +249,15 @@ pub enum Fault {
         column: String,
         known: Vec<String>,
     },
-    #[error("`drop` names the column `{column}` twice")]
+    #[error("`drop` has the duplicate column `{column}`")]
     DropTwice { column: String },
-    #[error("`drop` names the column `{column}`, which is to be predicted")]
+    #[error("`drop` names the column `{column}`, which is the one to predict")]
     DropsTarget { column: String },
     #[error("`levels` orders the column `{column}`, which is dropped")]
     LevelsOfDropped { column: String },
-    #[error("column `{column}` has the level `{level}` twice")]
+    #[error("column `{column}` has the duplicate level `{level}`")]
     LevelTwice { column: String, level: String },
-    #[error("`mtry` goes up to {mtry}, but there are {predictors} predictors")]
+    #[error("`mtry` is up to {mtry}, but there are only {predictors} predictors")]
     MtryAbovePredictors { mtry: i64, predictors: usize },
     #[error("forest parameter `{name}` must be {expected}, not {value}")]
     ForestValue {
@@ -240,9 +265,9 @@ pub enum Fault {
         expected: &'static str,
         value: String,
     },
-    #[error("there is no recorded instance `{name}`")]
+    #[error("unknown recorded instance `{name}`")]
     UnknownInstance { name: String, known: Vec<String> },
-    #[error("{given} arms are listed, but the recorded runs have {recorded}")]
+    #[error("the scenario lists {given} arms, but the recorded runs have {recorded}")]
     ArmCount { given: usize, recorded: usize },
     #[error("{0}")]
     Target(TargetError),

@@ -1,4 +1,5 @@
-//! The scenario file: YAML text to a tree with places (`raw`), then to a checked [`Scenario`], all mistakes at once.
+//! The scenario file: from YAML text to a tree with positions (`raw`), then to a checked [`Scenario`], all mistakes at
+//! once.
 //!
 //! ```
 //! use std::path::Path;
@@ -22,40 +23,43 @@ mod caution;
 mod check;
 mod diagnosis;
 mod fault;
-mod identity;
+mod keys;
 mod model;
 mod raw;
-mod schema;
-mod source;
+mod stored;
 mod template;
 
+pub use crate::markup::shell_word;
 pub use crate::resource::Resource;
+pub use crate::yaml::Span;
 pub use caution::{Caution, Notice};
+pub use check::instances::find as find_instances;
 pub use diagnosis::ScenarioError;
 pub use fault::{Fault, Mistake};
-pub use identity::{Change, Difference, difference};
+pub use keys::schema;
 pub use model::{
-    Budget, Calibrate, Command, Engine, External, Forest, Guards, Isolation, Launch, LaunchStdin,
-    Levels, LimitSource, Limits, Normalise, Pin, Prices, Recorded, Reward, Scenario, ScoreForm,
-    ScorePlace, ScoreScale, Slots, Stdin, Target, Task,
+    Budget, Calibrate, Command, Compare, Engines, External, FilledCommand, Forest, Guards,
+    Isolation, LaunchCommand, Levels, LimitSource, Limits, Nodes, Pin, Prices, Recorded, Reward,
+    Scenario, ScoreForm, ScorePlace, ScoreScale, Slots, SshHost, Stdin, Target, TestPlan,
 };
-pub use schema::schema;
-pub use source::Span;
-pub use template::{Arguments, Filling, ParamsForm, Piece, Template, shell_word};
+pub use stored::{Change, difference};
+pub use template::{Arguments, Filling, ParamsForm, Piece, Template};
 
 use std::path::{Path, PathBuf};
 
-/// A scenario together with what should be known about it.
+use crate::regular_file;
+
+/// A scenario with its warnings.
 #[derive(Debug, Clone)]
 pub struct Checked {
     /// The scenario.
     pub scenario: Scenario,
-    /// What is allowed but should be known.
+    /// Its warnings.
     pub notices: Vec<Notice>,
 }
 
 impl Checked {
-    /// The notices, each with its line; with colours for a terminal.
+    /// The warnings, each with its line, and with colours for a terminal.
     pub fn render_notices(&self, colours: bool) -> Vec<String> {
         let Scenario { file, text, .. } = &self.scenario;
         self.notices
@@ -85,26 +89,14 @@ pub fn read(file: &Path) -> Result<Checked, ScenarioError> {
             },
         )
     };
-    let meta = std::fs::metadata(file).map_err(unreadable)?;
-    if meta.is_dir() {
-        return Err(unreadable(std::io::ErrorKind::IsADirectory.into()));
-    }
-    if meta.len() > raw::MOST_BYTES {
-        let (bytes, most) = (meta.len(), raw::MOST_BYTES);
-        return Err(refuse(String::new(), Fault::TooManyBytes { bytes, most }));
-    }
-    // A pipe or a device has no size: read no more than we would take.
-    let mut bytes = vec![];
-    let reader = std::fs::File::open(file).map_err(unreadable)?;
-    std::io::Read::read_to_end(
-        &mut std::io::Read::take(reader, raw::MOST_BYTES + 1),
-        &mut bytes,
-    )
-    .map_err(unreadable)?;
-    if bytes.len() as u64 > raw::MOST_BYTES {
-        let (bytes, most) = (bytes.len() as u64, raw::MOST_BYTES);
-        return Err(refuse(String::new(), Fault::TooManyBytes { bytes, most }));
-    }
+    let bytes = match regular_file::read(file, raw::MOST_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+            let most = raw::MOST_BYTES;
+            return Err(refuse(String::new(), Fault::TooManyBytes { most }));
+        }
+        Err(error) => return Err(unreadable(error)),
+    };
     let text = String::from_utf8(bytes).map_err(|error| {
         let start = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
@@ -129,7 +121,7 @@ pub fn parse(text: &str, file: &Path, folder: &Path) -> Result<Checked, Scenario
             mistakes,
         }
     };
-    // Editors on other systems put a mark in front, which is not part of the text.
+    // Editors on other systems write a byte order mark, which is not part of the text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (root, mistakes) = raw::parse(text).map_err(|mistake| refused(vec![mistake]))?;
     let mut check = check::Check {

@@ -1,54 +1,99 @@
 //! A scenario as the rest of the program uses it: plain data, checked.
 
+mod nodes;
 mod target;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::template::{Filling, shell_word};
+use serde::{Deserialize, Serialize};
+
+use super::stored;
 use crate::policy::{PolicyKind, Problem};
 use crate::resource::Resource;
-use crate::round::{Curve, Limit, LimitGrid, Price};
-use crate::space::Space;
+use crate::round::{ArmId, Curve, Limit, LimitGrid, Price};
+use crate::space::{OpenSpace, Space};
 
+pub use nodes::{Engines, LaunchCommand, Nodes, SshHost};
 pub use target::{
-    Command, Engine, External, Forest, Isolation, Launch, LaunchStdin, Levels, Normalise, Recorded,
-    Reward, ScoreForm, ScorePlace, ScoreScale, Stdin, Target, Task,
+    Command, External, FilledCommand, Forest, Isolation, Levels, Recorded, Reward, ScoreForm,
+    ScorePlace, ScoreScale, Stdin, Surrogate, Target,
 };
 
-/// Everything a run is about.
-#[derive(Debug, Clone)]
+/// Everything that defines a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Scenario {
     /// Names the run's folder.
     pub name: String,
     /// The file it was read from, as it was named.
+    #[serde(skip)]
     pub file: PathBuf,
     /// The folder that paths in it are relative to, and where commands run.
+    #[serde(skip)]
     pub folder: PathBuf,
     /// The text it was read from, word for word.
+    #[serde(skip)]
     pub text: String,
     /// What a pull runs.
     pub target: Target,
     /// The arms.
+    #[serde(rename = "arms", with = "stored::arms")]
     pub space: Space,
+    /// The open space that the arms are drawn from, if there is one.
+    #[serde(skip)]
+    pub open: Option<Arc<OpenSpace>>,
     /// The limits.
     pub limits: Limits,
     /// What consumption and being censored cost.
     pub price: Prices,
-    /// The policies: `run` uses the first, `study` sets them all against each other. At least one.
+    /// The policies: `run` uses the first, `study` compares them all. At least one.
+    #[serde(rename = "policy", with = "stored::policies")]
     pub policies: Vec<PolicyKind>,
     /// When to stop.
     pub budget: Budget,
-    /// How many pulls at a time.
+    /// How many pulls at a time, on this machine.
     pub slots: Slots,
-    /// Whether slots have CPUs of their own.
+    /// Other machines to run pulls on, instead of this one. They may change from session to session.
+    #[serde(skip)]
+    pub nodes: Option<Nodes>,
+    /// Whether slots have their own CPUs.
     pub pin: Pin,
-    /// Where all chance comes from.
+    /// The seed of all randomness.
     pub seed: u64,
     /// Whether to stop when the first pulls all fail.
     pub stop_on_first_failures: bool,
+    /// How runs on nodes of different speed are compared.
+    #[serde(default)]
+    pub compare: Compare,
     /// How often a run that was lost with its launcher is run again.
     pub retries: u32,
+    /// What `captime test` runs instead of what a policy would choose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<TestPlan>,
+}
+
+/// Arms that are run side by side on the same instances and seeds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestPlan {
+    /// The arms, each once.
+    pub arms: Vec<ArmId>,
+    /// The answer of the run when the test was started.
+    pub answer: Option<ArmId>,
+    /// How often every arm runs on every instance, each time with another seed.
+    pub seeds: u32,
+    /// What it runs on, for people.
+    pub on: String,
+}
+
+/// How runs on nodes of different speed are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compare {
+    /// By what they consumed.
+    #[default]
+    AsMeasured,
+    /// By what they would have consumed on the mean node, as far as its speed is known.
+    ByNode,
 }
 
 impl Scenario {
@@ -60,95 +105,41 @@ impl Scenario {
         self.policies.first().expect("a scenario has a policy")
     }
 
-    /// Cost and penalty once the largest limit is known, which is the unit unless one is given.
+    /// Cost and penalty, once the largest limit is known. It is the default unit.
     pub fn price(&self, max: Limit) -> Price {
         let unit = self.price.unit.unwrap_or(max.get());
         Price::of(self.price.cost.clone(), self.price.penalty.clone(), unit)
     }
 
-    /// What the policy is told, once the limits are known.
+    /// The problem that the policy solves, once the limits are known.
     pub fn problem(&self, limits: LimitGrid) -> Problem {
         let price = self.price(limits.max());
         Problem {
-            arms: self.space.len(),
+            arms: self.space.first_arms(),
             limits,
             price,
-            space: Some(Arc::new(self.space.clone())),
+            space: self
+                .space
+                .opened()
+                .is_none()
+                .then(|| Arc::new(self.space.clone())),
             instances: self.target.instances().len(),
         }
     }
 
-    /// A path as the scenario writes it: relative to its folder where it lies there.
+    /// The same, with pulls also on the instances that are held out for the test.
+    #[must_use]
+    pub fn with_test_instances(mut self) -> Self {
+        self.target.use_test_instances();
+        self
+    }
+
+    /// A path as the scenario writes it: relative to its folder if it is inside.
     pub fn path_as_written<'p>(&self, path: &'p Path) -> &'p Path {
         path.strip_prefix(&self.folder).unwrap_or(path)
     }
 
-    /// The command line that runs this pull by hand, for people to copy; none where nothing is run.
-    ///
-    /// Commands run in their own directory; for a forest it is `captime forest` in the scenario's folder.
-    pub fn command_line(&self, with: &Filling<'_>) -> Option<String> {
-        match &self.target {
-            Target::Command(command) => Some(command.launch(with).shell_line()),
-            Target::Forest(forest) => Some(self.forest_line(forest, with)),
-            Target::Synthetic(_) | Target::Recorded(_) | Target::External(_) => None,
-        }
-    }
-
-    fn forest_line(&self, forest: &Forest, with: &Filling<'_>) -> String {
-        let mut words = vec![
-            "captime".to_owned(),
-            "forest".into(),
-            self.path_as_written(&forest.data).display().to_string(),
-            "--predict".into(),
-            forest.predict.clone(),
-        ];
-        let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
-        option("train", forest.train.to_string());
-        if forest.task != Task::Auto {
-            option("task", forest.task.name().into());
-        }
-        if forest.engine != Engine::Builtin {
-            option("engine", forest.engine.name().into());
-        }
-        if forest.normalise != Normalise::Range {
-            option("normalise", forest.normalise.name().into());
-        }
-        if forest.threads != 1 {
-            option("threads", forest.threads.to_string());
-        }
-        if !forest.drop.is_empty() {
-            option("drop", crate::listed::write(&forest.drop));
-        }
-        match &forest.levels {
-            Levels::ByMean => option("level-order", "by-response".into()),
-            Levels::Alphabetical(listed) => {
-                for (column, levels) in listed {
-                    option(
-                        "levels",
-                        format!("{column}={}", crate::listed::write(levels)),
-                    );
-                }
-            }
-        }
-        for (name, value) in with.configuration.iter() {
-            option(&name.replace('_', "-"), value.to_string());
-        }
-        let unit = if self.limits.of == Resource::Work {
-            ""
-        } else {
-            "s"
-        };
-        option("limit", format!("{}{unit}", with.limit));
-        option("resource", self.limits.of.name().into());
-        option("seed", with.seed.to_string());
-        words
-            .iter()
-            .map(|word| shell_word(word))
-            .collect::<Vec<_>>()
-            .join(" ")
-    }
-
-    /// The limit on CPU time of a pull: what the policy granted if that is CPU time, else the guard.
+    /// The limit on CPU time of a pull: what the policy granted if it limits CPU time, else the guard.
     pub fn cpu_limit(&self, limit: Limit) -> Option<f64> {
         match self.limits.of {
             Resource::Cpu => Some(limit.get()),
@@ -157,21 +148,23 @@ impl Scenario {
     }
 }
 
-/// What the policy limits and prices, and the guards around that.
-#[derive(Debug, Clone, PartialEq)]
+/// What the policy limits and prices, and the guards.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// The resource.
     pub of: Resource,
     /// Fixed bounds on every pull.
+    #[serde(flatten)]
     pub guards: Guards,
     /// The admissible limits, or how to find them.
+    #[serde(flatten)]
     pub from: LimitSource,
-    /// How long a command may tidy up after SIGTERM, in seconds; 0 kills at once.
+    /// How long a command may clean up after SIGTERM, in seconds. 0 kills at once.
     pub grace: f64,
 }
 
-/// Fixed bounds on every pull; to hit one is a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+/// Fixed bounds on every pull. Hitting one is a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Guards {
     /// Seconds.
     pub wall: Option<f64>,
@@ -195,63 +188,91 @@ impl Guards {
 }
 
 /// Where limits come from.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LimitSource {
     /// Given.
     Grid(LimitGrid),
-    /// Only the largest is given: z-RCUCB makes its own grid.
+    /// Only the largest is given, and z-RCUCB makes its own grid.
     Max(Limit),
-    /// Found by running arms once under the guard of the same resource.
+    /// Found by running arms once, under the guard of the same resource.
     Calibrate(Calibrate),
 }
 
+impl LimitSource {
+    /// The limits, unless they still have to be found.
+    pub fn grid(&self) -> Option<LimitGrid> {
+        match self {
+            Self::Grid(grid) => Some(grid.clone()),
+            Self::Max(max) => LimitGrid::new([max.get()]).ok(),
+            Self::Calibrate(_) => None,
+        }
+    }
+
+    /// The largest limit of any pull: for a calibration, the guard.
+    pub fn largest(&self) -> Limit {
+        match self {
+            Self::Grid(grid) => grid.max(),
+            Self::Max(max) => *max,
+            Self::Calibrate(calibrate) => calibrate.guard,
+        }
+    }
+}
+
 /// How limits are found.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Calibrate {
+    /// The guard on the limited resource: the limit of every calibration pull.
+    pub guard: Limit,
     /// How many limits.
     pub points: usize,
-    /// Between which quantiles of the consumptions, type 7.
+    /// Between which quantiles of the consumptions (type 7).
     pub quantiles: (f64, f64),
-    /// With how many arms, a seeded sample; all if not given.
+    /// How many arms, a seeded sample. By default, all.
     pub arms: Option<usize>,
 }
 
-/// What consumption and being censored cost; a [`Price`] once the unit is known.
-#[derive(Debug, Clone)]
+/// What consumption and being censored cost. Becomes a [`Price`] once the unit is known.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Prices {
     /// c.
     pub cost: Curve,
     /// lambda.
     pub penalty: Curve,
-    /// Consumption per x; the largest limit if not given.
+    /// Consumption per x. By default, the largest limit.
     pub unit: Option<f64>,
 }
 
-/// When to stop: whichever comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+/// When to stop: at whichever bound is reached first.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Budget {
-    /// So many rounds.
+    /// Rounds with an outcome.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u64>,
-    /// So many seconds.
+    /// Seconds of wall time over all sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall: Option<f64>,
-    /// So much of the limited resource, in seconds or counts.
+    /// Sum of what the pulls consume of the limited resource, in seconds or counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumption: Option<f64>,
 }
 
-/// More slots than this are refused, here and by `--slots`.
+/// More slots than this are an error, here and in `--slots`.
 pub(super) const MOST_SLOTS: i64 = 4096;
 
 /// How many pulls at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Slots {
-    /// As many as CPUs that we may use.
+    /// One per CPU that captime may use.
     Auto,
-    /// So many.
+    /// This many.
     Count(usize),
 }
 
-/// Whether slots have CPUs of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Whether slots have their own CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Pin {
     /// If there are enough.
     Auto,
@@ -259,7 +280,7 @@ pub enum Pin {
     Never,
 }
 
-/// `path` as seen from the scenario's folder.
+/// Resolves `path` relative to the scenario's folder.
 pub(super) fn resolve(folder: &Path, path: &str) -> PathBuf {
     folder.join(path)
 }

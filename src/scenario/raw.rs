@@ -1,88 +1,37 @@
-//! YAML text as a tree that remembers where everything stands, before anything is checked.
-//!
-//! Serde's derived structs stop at the first mistake; a tree lets the check go through all sections and report every
-//! mistake at once, each with its place.
+//! A scenario's text as a tree, before anything is checked. What YAML itself does not allow is a mistake with a
+//! position.
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::{DuplicateKeyPolicy, Spanned};
+use serde_saphyr::DuplicateKeyPolicy;
 
-use super::source::Span;
 use super::{Fault, Mistake};
+use crate::yaml::{self, Span};
+pub use crate::yaml::{Entry, Node, Raw};
 
-/// Scenarios larger than this are refused.
+/// Larger scenarios are an error.
 pub const MOST_BYTES: u64 = 1 << 20;
 
-/// Deeper nesting than this is refused; a scenario needs six.
+/// Deeper nesting is an error. A scenario needs six levels.
 const DEEPEST: usize = 24;
 
-/// More values than this, repetitions by aliases included, are refused.
+/// More values are an error, counting each use of an alias.
 const MOST_NODES: usize = 400_000;
 
-/// A value and where it stands.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Node {
-    /// Where; for a block of several lines, where it begins.
-    pub at: Span,
-    /// What.
-    pub value: Raw,
-}
-
-/// What YAML knows.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Raw {
-    /// Nothing after the colon, `null` or `~`.
-    Null,
-    /// `true` or `false`, nothing else.
-    Flag(bool),
-    /// A whole number.
-    Integer(i64),
-    /// Any other number, also too large, infinite or none.
-    Number(f64),
-    /// Text, quoted or not.
-    Text(String),
-    /// `[a, b]` or lines with dashes.
-    List(Vec<Node>),
-    /// `{a: b}` or lines with colons.
-    Map(Vec<Entry>),
-}
-
-/// One `key: value`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
-    /// The key.
-    pub key: String,
-    /// Where the key stands.
-    pub key_at: Span,
-    /// The value.
-    pub value: Node,
-}
-
-impl Raw {
-    /// What it is, for people.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Null => "nothing",
-            Self::Flag(_) => "true or false",
-            Self::Integer(_) => "a whole number",
-            Self::Number(_) => "a number",
-            Self::Text(_) => "text",
-            Self::List(_) => "a list",
-            Self::Map(_) => "a mapping",
-        }
-    }
-}
-
-/// Reads one document. Mistakes of YAML itself end the reading; a key that stands twice does not.
+/// Reads one document. YAML errors end the reading, but a duplicate key does not.
+#[expect(
+    clippy::result_large_err,
+    reason = "one mistake in the life of a program that stops for it"
+)]
 pub fn parse(text: &str) -> Result<(Node, Vec<Mistake>), Mistake> {
     if let Some(mistake) = tab_in_indentation(text) {
         return Err(mistake);
     }
-    match read(text, DuplicateKeyPolicy::Error) {
+    let read = |duplicate_keys| yaml::read(text, DEEPEST, MOST_NODES, duplicate_keys);
+    match read(DuplicateKeyPolicy::Error) {
         Ok(node) => Ok((node, vec![])),
         Err(error) => {
             let mistake = mistake_of(&error, text);
             if matches!(mistake.fault, Fault::Twice { .. }) {
-                let node = read(text, DuplicateKeyPolicy::FirstWins)
+                let node = read(DuplicateKeyPolicy::FirstWins)
                     .map_err(|error| mistake_of(&error, text))?;
                 Ok((node, vec![mistake]))
             } else {
@@ -92,28 +41,7 @@ pub fn parse(text: &str) -> Result<(Node, Vec<Mistake>), Mistake> {
     }
 }
 
-fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Node, serde_saphyr::Error> {
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_depth: DEEPEST,
-            flow_nesting_limit: DEEPEST,
-            max_documents: 2,
-            max_nodes: MOST_NODES,
-            max_events: 2 * MOST_NODES,
-        },
-        alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: 100_000,
-            max_replay_stack_depth: 16,
-        },
-        duplicate_keys: duplicate_keys,
-        strict_booleans: true,
-        non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::PassThrough,
-        with_snippet: false,
-    };
-    serde_saphyr::from_str_with_options::<Node>(text, options)
-}
-
-/// The parser's own words for a tab are hard to understand, and it is the commonest slip of all.
+/// The parser's message about a tab is hard to understand, and tabs are the most common mistake.
 fn tab_in_indentation(text: &str) -> Option<Mistake> {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -148,7 +76,7 @@ fn mistake_of(error: &serde_saphyr::Error, text: &str) -> Mistake {
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => {
-            let reason = plain(error);
+            let reason = yaml::reason(error);
             if reason.contains("depth") || reason.contains("nest") {
                 Fault::TooDeep { most: DEEPEST }
             } else {
@@ -159,7 +87,7 @@ fn mistake_of(error: &serde_saphyr::Error, text: &str) -> Mistake {
         Error::UnknownAnchor { .. } => Fault::UnknownAnchor,
         Error::RecursiveReferencesRequireWeakTypes { .. } => Fault::Recursive,
         _ => {
-            let reason = plain(error);
+            let reason = yaml::reason(error);
             if reason.contains("nesting") || reason.contains("recursion limit") {
                 Fault::TooDeep { most: DEEPEST }
             } else {
@@ -170,107 +98,12 @@ fn mistake_of(error: &serde_saphyr::Error, text: &str) -> Mistake {
     Mistake { at, fault }
 }
 
-/// The parser's message without the place, which we show ourselves.
-fn plain(error: &serde_saphyr::Error) -> String {
-    let text = error.to_string();
-    let cut = text
-        .find(" at line ")
-        .or_else(|| text.find(", line "))
-        .unwrap_or(text.len());
-    text[..cut].trim_end_matches([':', ',', ' ']).to_owned()
-}
-
 fn span_of(location: serde_saphyr::Location, text: &str) -> Span {
     let span = location.span();
     let (Some(start), Some(len)) = (span.byte_offset(), span.byte_len()) else {
         return Span::of_line_column(text, location.line() as usize, location.column() as usize);
     };
     Span::new(start as usize, (start + len) as usize).within(text)
-}
-
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let spanned = Spanned::<Raw>::deserialize(from)?;
-        Ok(Self {
-            at: place(spanned.referenced),
-            value: spanned.value,
-        })
-    }
-}
-
-/// Byte offsets are always known, since we read from a text in memory.
-fn place(location: serde_saphyr::Location) -> Span {
-    let span = location.span();
-    let start = span.byte_offset().unwrap_or(0) as usize;
-    Span::new(start, start + span.byte_len().unwrap_or(0) as usize)
-}
-
-impl<'de> Deserialize<'de> for Raw {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(RawVisitor)
-    }
-}
-
-struct RawVisitor;
-
-impl<'de> Visitor<'de> for RawVisitor {
-    type Value = Raw;
-
-    fn expecting(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.write_str("a YAML value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Raw, E> {
-        Ok(Raw::Null)
-    }
-
-    fn visit_none<E>(self) -> Result<Raw, E> {
-        Ok(Raw::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Raw, E> {
-        Ok(Raw::Flag(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Raw, E> {
-        Ok(Raw::Integer(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Raw, E> {
-        Ok(i64::try_from(value).map_or(Raw::Number(value as f64), Raw::Integer))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Raw, E> {
-        Ok(Raw::Number(value))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Raw, E> {
-        Ok(Raw::Text(value.to_owned()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Raw, E> {
-        Ok(Raw::Text(value))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Raw, A::Error> {
-        let mut list = vec![];
-        while let Some(item) = items.next_element::<Node>()? {
-            list.push(item);
-        }
-        Ok(Raw::List(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut items: A) -> Result<Raw, A::Error> {
-        let mut entries = vec![];
-        while let Some(key) = items.next_key::<Spanned<String>>()? {
-            entries.push(Entry {
-                key: key.value,
-                key_at: place(key.referenced),
-                value: items.next_value::<Node>()?,
-            });
-        }
-        Ok(Raw::Map(entries))
-    }
 }
 
 #[cfg(test)]

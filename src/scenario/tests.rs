@@ -1,34 +1,20 @@
-//! Scenarios that are fine, and what becomes of them.
+//! Valid scenarios, and what they mean.
 
 use std::path::Path;
 
 use super::*;
 use crate::round::{ArmId, Limit};
 
-/// A folder with the files that the scenarios below speak of.
-pub(super) fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    };
-    let columns: Vec<String> = (1..=80).map(|k| format!("x{k}")).collect();
-    write(
-        "datasets/ames_like.csv",
-        &format!("{},Sale_Price\n", columns.join(",")),
-    );
-    write("instances/a.cnf", "");
-    write("instances/b.cnf", "");
-    write("list.txt", "one\ntwo\n");
-    write("runs.csv", "instance,fast,slow\ni1,1.5,20\ni2,300,7\n");
-    write("arms.csv", "name,p,q\nfast,1,x\nslow,2.5,\n");
-    folder
+/// A folder with the files that the scenarios below name.
+pub(super) fn folder() -> &'static Path {
+    Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/fixtures/scenario_files"
+    ))
 }
 
 pub(super) fn check(text: &str) -> Result<Checked, ScenarioError> {
-    let folder = folder();
-    parse(text, Path::new("test.yaml"), folder.path())
+    parse(text, Path::new("test.yaml"), folder())
 }
 
 fn fine(text: &str) -> Checked {
@@ -89,6 +75,7 @@ fn the_forest_scenario_has_the_papers_672_arms() {
     assert_eq!(scenario.limits.of, Resource::Cpu);
     assert_eq!(scenario.limits.guards.cpu, Some(60.0));
     let calibrate = Calibrate {
+        guard: Limit::new(60.0).unwrap(),
         points: 10,
         quantiles: (0.25, 0.75),
         arms: Some(60),
@@ -130,7 +117,7 @@ fn a_command_is_rendered_for_every_pull() {
     assert_eq!(command.instances, ["instances/a.cnf", "instances/b.cnf"]);
     assert_eq!(command.success, [10, 20]);
     let configuration = scenario.space.configuration(ArmId::from_index(7));
-    let launch = command.launch(&Filling {
+    let launch = command.fill(&Filling {
         configuration: &configuration,
         instance: Some(&command.instances[1]),
         seed: 1,
@@ -232,6 +219,7 @@ target:
   directory: instances
   stdin: {text: "{instance}\n"}
   output_limit: 64KiB
+  contain: off
 arms:
   list:
     - {solver: ./a, level: 1}
@@ -252,7 +240,7 @@ retries: 0
     let Target::Command(command) = &scenario.target else {
         panic!("not a command")
     };
-    let launch = command.launch(&Filling {
+    let launch = command.fill(&Filling {
         configuration: &scenario.space.configuration(ArmId::from_index(1)),
         instance: Some("x"),
         seed: 5,
@@ -271,8 +259,12 @@ retries: 0
          --seed 5 --out=/tmp/s/o.json '{literal}'"
     );
     assert_eq!(
-        (command.success.clone(), command.output_limit),
-        (vec![0, 3], 65536)
+        (
+            command.success.clone(),
+            command.output_limit,
+            command.contain
+        ),
+        (vec![0, 3], 65536, Some(captime_limit::Contain::Off))
     );
     let Reward::Score {
         scale: Some(scale),
@@ -307,7 +299,7 @@ retries: 0
     assert_eq!(scenario.policy().parameters()["recommend"], "best");
 }
 
-/// Every scenario in `tests/fixtures/scenarios/bad`: its mistakes as people read them.
+/// Every scenario in `tests/fixtures/scenarios/bad`: its mistakes, as people see them.
 #[test]
 fn every_mistake_is_shown_with_its_line_and_the_fix() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scenarios/bad");
@@ -320,7 +312,7 @@ fn every_mistake_is_shown_with_its_line_and_the_fix() {
             Ok(_) => panic!("{name} is fine"),
             Err(error) => error.to_string(),
         };
-        // Only one mistake may lack a place: what is missing altogether.
+        // Only one kind of mistake may lack a position: a missing section.
         let shown = shown.replace(&format!("{}/", folder.display()), "");
         let snapshot = name.trim_end_matches(".yaml");
         insta::with_settings!({description => text.chars().take(2000).collect::<String>(), omit_expression => true, snapshot_path => "snapshots/bad", prepend_module_to_snapshot => false}, {
@@ -329,7 +321,7 @@ fn every_mistake_is_shown_with_its_line_and_the_fix() {
     }
 }
 
-/// Every scenario in `tests/fixtures/scenarios/warned`: allowed, but with something to know.
+/// Every scenario in `tests/fixtures/scenarios/warned`: allowed, but with a warning.
 #[test]
 fn what_should_be_known_is_shown_with_its_line() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scenarios/warned");
@@ -380,6 +372,74 @@ fn files_that_are_no_scenario_are_refused() {
     assert!(read(Path::new("/dev/zero")).is_err());
 }
 
+/// A scenario may only name regular files. Anything else is refused, without blocking or filling the memory.
+#[test]
+fn only_regular_files_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("instances")).unwrap();
+    let pipe = folder.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    assert!(read(&pipe).is_err());
+    for file in ["pipe", "/dev/zero", "instances"] {
+        for text in [
+            format!("target: external\narms: {{file: {file}}}\nlimits: {{max: 1s, grid: 2}}\n"),
+            format!(
+                "target: {{external: {{instances: {file}}}}}\narms: {{list: [a]}}\nlimits: {{max: 1s, grid: 2}}\n"
+            ),
+            format!(
+                "target: {{forest: {{data: {file}, predict: y}}}}\narms: {{grid: {{trees: [1]}}}}\nlimits: {{max: 1s, grid: 2}}\n"
+            ),
+            format!("target: external\narms: {{space: {file}}}\nlimits: {{max: 1s, grid: 2}}\n"),
+            format!(
+                "target: external\narms: {{list: [a]}}\nlimits: {{max: 1s, grid: 2}}\nslots: {{ssh: {file}}}\n"
+            ),
+            format!(
+                "target: external\narms: {{space: {file}, sample: 2}}\nlimits: {{max: 1s, grid: 2}}\n"
+            ),
+            format!(
+                "target: {{recorded: {{consumption: {file}, cutoff: 1s}}}}\nlimits: {{max: 1s, grid: 2}}\n"
+            ),
+        ] {
+            let error = parse(&text, Path::new("x.yaml"), folder.path()).unwrap_err();
+            assert!(error.to_string().contains("cannot read"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn names_of_instances_that_are_not_utf8_are_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("instances")).unwrap();
+    let name = std::ffi::OsStr::from_bytes(b"instances/caf\xe9.cnf");
+    std::fs::write(folder.path().join(name), "").unwrap();
+    let text = "target: {external: {instances: instances/*.cnf}}\narms: {list: [a]}\nlimits: {max: 1s, grid: 2}\n";
+    let error = parse(text, Path::new("x.yaml"), folder.path()).unwrap_err();
+    assert!(error.to_string().contains("is not UTF-8"), "{error}");
+}
+
+#[test]
+fn the_default_is_arm_1() {
+    let first = |arms: &str| {
+        let text = format!("target: external\narms: {{{arms}}}\nlimits: {{max: 1s, grid: 2}}\n");
+        let space = fine(&text).scenario.space;
+        let shown = |arm| space.configuration(ArmId::from_index(arm)).to_string();
+        (space.len(), shown(0), shown(1))
+    };
+    let plain = "grid: {a: [1, 2], b: [x, y]}";
+    assert_eq!(first(plain), (4, "a=1 b=x".into(), "a=1 b=y".into()));
+    let moved = "grid: {a: [1, 2], b: [x, y]}, default: {a: 2}";
+    assert_eq!(first(moved), (4, "a=2 b=x".into(), "a=1 b=x".into()));
+    let named = "list: [p, q, r], default: r";
+    assert_eq!(first(named), (3, "r".into(), "p".into()));
+    for wrong in ["default: {a: 3}", "default: {c: 1}", "default: z"] {
+        let text = format!(
+            "target: external\narms: {{grid: {{a: [1, 2]}}, {wrong}}}\nlimits: {{max: 1s, grid: 2}}\n"
+        );
+        assert!(check(&text).is_err(), "{wrong}");
+    }
+}
+
 #[test]
 fn a_byte_order_mark_and_other_line_ends_do_no_harm() {
     let text =
@@ -390,7 +450,7 @@ fn a_byte_order_mark_and_other_line_ends_do_no_harm() {
 }
 
 proptest::proptest! {
-    /// Whatever stands in a scenario, we give it back with places or complain; we never panic.
+    /// Any scenario is either read with positions or refused, and never panics.
     #[test]
     fn mangled_scenarios_never_panic(cut in 0..700_usize, with in "[ -~\n\t\u{e9}]{0,12}", which in 0..3_usize) {
         let text = [FOREST, COMMAND, "target: {external: {test: [x]}}\narms: {list: [{name: a, b: 1}]}\nlimits: {wall: 1s, calibrate: {}}\n"][which];
@@ -399,8 +459,76 @@ proptest::proptest! {
             cut -= 1;
         }
         let mangled = format!("{}{with}{}", &text[..cut], &text[cut..]);
-        if let Err(error) = parse(&mangled, Path::new("x.yaml"), Path::new("/nowhere")) {
+        // With the files it names, so that the code that reads them is reached too.
+        if let Err(error) = parse(&mangled, Path::new("x.yaml"), folder()) {
             proptest::prop_assert!(!error.to_string().is_empty());
         }
     }
+}
+
+const OPEN: &str = r#"
+target: {command: [sh, "{params}"]}
+arms:
+  space:
+    decay: {real: [0.75, 0.999], default: 0.95}
+    restarts: {integer: [1, 100000], scale: log, default: 100}
+    heuristic: {choice: [vsids, vmtf, chb], default: vsids}
+    alpha: {real: [0.01, 1.0], scale: log, default: 0.4, when: heuristic == chb}
+    moms: {choice: [true, false], default: false, argument: --moms}
+  forbid:
+    - heuristic == vmtf and restarts < 10
+    - decay * restarts > 50000
+  start:
+    - {decay: 0.8, heuristic: chb}
+  sample: 300
+limits: {from: 0.1s, to: 10s, points: 8, scale: log, of: cpu, wall: 20s}
+budget: {rounds: 100}
+"#;
+
+#[test]
+fn a_sampled_space_is_a_list_that_begins_with_the_default() {
+    let scenario = fine(OPEN).scenario;
+    let space = &scenario.space;
+    assert_eq!(space.len(), 300);
+    let text = |index| space.configuration(ArmId::from_index(index)).to_string();
+    assert_eq!(
+        text(0),
+        "decay=0.95 restarts=100 heuristic=vsids moms=false"
+    );
+    assert_eq!(
+        text(1),
+        "decay=0.8 restarts=100 heuristic=chb alpha=0.4 moms=false"
+    );
+    for arm in space.arms() {
+        let configuration = space.configuration(arm);
+        let word = configuration.get("heuristic").map(ToString::to_string);
+        assert_eq!(
+            configuration.get("alpha").is_some(),
+            word.as_deref() == Some("chb")
+        );
+    }
+    assert_eq!(fine(OPEN).scenario.hash(), scenario.hash());
+    let other = fine(&format!("{OPEN}seed: 2\n")).scenario;
+    assert_ne!(other.space, scenario.space);
+    let stored =
+        Scenario::from_stored(&scenario.stored(), "x.yaml".as_ref(), ".".as_ref(), "").unwrap();
+    assert_eq!(stored.space, scenario.space);
+    assert_eq!(stored.hash(), scenario.hash());
+}
+
+#[test]
+fn mistakes_in_a_space_point_into_the_scenario() {
+    let text = OPEN
+        .replace("when: heuristic == chb", "when: heuristic == chbb")
+        .replace("decay * restarts", "decai * restarts")
+        .replace("scale: log, default: 100", "scal: log, default: 100");
+    let unsampled = OPEN.replace("  sample: 300\n", "") + "policy: [levels, rcucb]\n";
+    let unforbidden = OPEN.replace("heuristic: chb}\n  sample", "heuristic: chbb}\n  sample");
+    let shown = |text: &str| check(text).unwrap_err().to_string();
+    insta::assert_snapshot!(format!(
+        "{}\n\n{}\n\n{}",
+        shown(&text),
+        shown(&unsampled),
+        shown(&unforbidden)
+    ));
 }

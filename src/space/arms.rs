@@ -1,20 +1,22 @@
 //! All arms of a scenario.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::{Configuration, MOST_ARMS, Parameter, Pattern, Table, Value};
+use super::open::{OpenSpace, Opened, Point};
+use super::{Configuration, Domain, MOST_ARMS, Parameter, Pattern, Table, Value};
 use crate::round::ArmId;
 
-/// Stands for a parameter that an arm does not have.
+/// The code of a parameter that an arm does not have.
 pub const ABSENT: u32 = u32::MAX;
 
 /// Why parameters do not make arms.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpaceError {
-    /// More combinations than anybody could try.
+    /// More combinations than a run can use.
     #[error("{count} arms are more than the {MOST_ARMS} that captime takes")]
     TooMany {
-        /// How many, or the largest number there is.
+        /// How many, or the largest number that fits.
         count: u128,
     },
     /// `only` and `except` leave nothing.
@@ -28,7 +30,7 @@ pub enum SpaceError {
     Empty,
 }
 
-/// The arms: every combination of a grid, or rows of a table, or nothing but names.
+/// The arms: every combination of a grid, rows of a table, nothing but names, or those of an open space so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Space {
     parameters: Vec<Parameter>,
@@ -38,13 +40,15 @@ pub struct Space {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Arms {
-    /// A number in a mixed radix, the last parameter varying fastest; `kept` lists what `only` and `except` left.
+    /// Numbers in a mixed radix, with the last parameter varying fastest. `kept` lists what `only` and `except` left.
     Grid {
         count: usize,
         kept: Option<Vec<u32>>,
     },
-    /// Row by row, for each parameter the place of its value, or [`ABSENT`].
+    /// Row by row, for each parameter the index of its value, or [`ABSENT`].
     Table { count: usize, codes: Vec<u32> },
+    /// An open space: arms are added as they are pulled for the first time.
+    Open(Box<Opened>),
 }
 
 /// One arm of a list.
@@ -52,7 +56,7 @@ enum Arms {
 pub struct Row {
     /// Its own name, if any.
     pub name: Option<Arc<str>>,
-    /// Its values by the place of their parameter; a parameter left out is absent.
+    /// Its values by the index of their parameter. A parameter left out is absent.
     pub values: Vec<(usize, Value)>,
 }
 
@@ -114,7 +118,7 @@ impl Space {
         }
     }
 
-    /// One arm per row of codes, each the place of a value or [`ABSENT`]; names are empty or one per arm.
+    /// One arm per row of codes, each the index of a value or [`ABSENT`]. Names are empty or one per arm.
     pub fn coded(
         parameters: Vec<Parameter>,
         count: usize,
@@ -138,7 +142,7 @@ impl Space {
         })
     }
 
-    /// Arms that are known by their number only, as those of synthetic problems.
+    /// Arms known only by their number, such as those of synthetic problems.
     pub fn numbered(count: usize) -> Result<Self, SpaceError> {
         if count == 0 {
             return Err(SpaceError::Empty);
@@ -158,21 +162,69 @@ impl Space {
         })
     }
 
+    /// An open space with its default and these configurations to start with.
+    pub fn open(space: Arc<OpenSpace>, start: impl IntoIterator<Item = Point>) -> Self {
+        let column = |known: &super::OpenParameter| {
+            let (name, values) = (Arc::clone(&known.name), known.domain.ends());
+            match &known.domain {
+                Domain::Choice(_) => Parameter::category(name, values),
+                Domain::Ordered(_) => Parameter::ordered(name, values),
+                Domain::Real { .. } | Domain::Integer { .. } => Parameter::new(name, values),
+            }
+        };
+        Self {
+            parameters: space.parameters().iter().map(column).collect(),
+            arms: Arms::Open(Box::new(Opened::new(space, start))),
+            names: vec![],
+        }
+    }
+
+    /// The arms of an open space so far, if it is one.
+    pub fn opened(&self) -> Option<&Opened> {
+        match &self.arms {
+            Arms::Open(opened) => Some(opened),
+            Arms::Grid { .. } | Arms::Table { .. } => None,
+        }
+    }
+
+    /// The same, to add arms.
+    pub fn opened_mut(&mut self) -> Option<&mut Opened> {
+        match &mut self.arms {
+            Arms::Open(opened) => Some(opened),
+            Arms::Grid { .. } | Arms::Table { .. } => None,
+        }
+    }
+
+    /// How many arms a policy begins with: all of them, or some that an open space will be asked for.
+    pub fn first_arms(&self) -> usize {
+        self.opened().map_or(self.len(), |opened| opened.pool(0))
+    }
+
+    /// A finite list of the arms there are: itself, unless the space is open.
+    pub fn listed_now(&self) -> Cow<'_, Self> {
+        let listed = self.opened().and_then(|opened| {
+            let points: Vec<&Point> = opened.points().collect();
+            opened.space().list(&points).ok()
+        });
+        listed.map_or(Cow::Borrowed(self), Cow::Owned)
+    }
+
     /// How many arms there are, at least one.
     #[expect(clippy::len_without_is_empty, reason = "a space is never empty")]
     pub fn len(&self) -> usize {
         match &self.arms {
             Arms::Grid { count, kept } => kept.as_ref().map_or(*count, Vec::len),
             Arms::Table { count, .. } => *count,
+            Arms::Open(opened) => opened.len(),
         }
     }
 
-    /// Its parameters.
+    /// Its parameters. A number of an open space has the ends of its range for values.
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
 
-    /// Whether every arm has a name of its own.
+    /// Whether every arm has its own name.
     pub fn is_named(&self) -> bool {
         !self.names.is_empty()
     }
@@ -187,7 +239,7 @@ impl Space {
         (0..self.len()).map(ArmId::from_index)
     }
 
-    /// For each parameter the place of the arm's value among the parameter's values, or [`ABSENT`].
+    /// For each parameter the index of the arm's value among the parameter's values, or [`ABSENT`].
     ///
     /// # Panics
     /// If there is no such arm.
@@ -210,14 +262,18 @@ impl Space {
                 }
                 codes
             }
+            Arms::Open(_) => self.listed_now().codes(arm),
         }
     }
 
-    /// What the arm runs with.
+    /// The configuration of an arm.
     ///
     /// # Panics
     /// If there is no such arm.
     pub fn configuration(&self, arm: ArmId) -> Configuration {
+        if let Arms::Open(opened) = &self.arms {
+            return opened.space().configuration(opened.point(arm));
+        }
         let values = self
             .codes(arm)
             .into_iter()
@@ -236,10 +292,19 @@ impl Space {
         }
     }
 
-    /// The first arm that lacks this parameter, if one does.
+    /// What the arm runs with, if there is such an arm by now.
+    pub fn known(&self, arm: ArmId) -> Option<Configuration> {
+        (arm.index() < self.len()).then(|| self.configuration(arm))
+    }
+
+    /// The first arm that lacks this parameter, if one does; of an open space, arm 1 if any arm may.
     pub fn first_without(&self, parameter: usize) -> Option<ArmId> {
         match &self.arms {
             Arms::Grid { .. } => None,
+            Arms::Open(opened) => {
+                let is_conditional = opened.space().parameters()[parameter].when.is_some();
+                is_conditional.then_some(ArmId::from_index(0))
+            }
             Arms::Table { codes, .. } => codes
                 .chunks_exact(self.parameters.len().max(1))
                 .position(|row| row[parameter] == ABSENT)
@@ -247,41 +312,11 @@ impl Space {
         }
     }
 
-    /// A digest of which combinations of values are arms, in which order and under which names.
-    pub fn digest(&self) -> String {
-        let mut hasher = blake3::Hasher::new();
-        let codes: &[u32] = match &self.arms {
-            Arms::Grid { kept, .. } => {
-                hasher.update(b"grid");
-                kept.as_deref().unwrap_or_default()
-            }
-            Arms::Table { codes, .. } => {
-                hasher.update(b"table");
-                codes
-            }
-        };
-        let mut bytes = Vec::with_capacity(1 << 16);
-        for some in codes.chunks(1 << 14) {
-            bytes.clear();
-            bytes.extend(some.iter().flat_map(|code| code.to_le_bytes()));
-            hasher.update(&bytes);
-        }
-        for some in self.names.chunks(1 << 12) {
-            bytes.clear();
-            for name in some {
-                bytes.extend_from_slice(&(name.len() as u64).to_le_bytes());
-                bytes.extend_from_slice(name.as_bytes());
-            }
-            hasher.update(&bytes);
-        }
-        hasher.finalize().to_hex().to_string()
-    }
-
     /// How many combinations `only` and `except` dropped.
     pub fn dropped(&self) -> usize {
         match &self.arms {
             Arms::Grid { count, kept } => kept.as_ref().map_or(0, |kept| count - kept.len()),
-            Arms::Table { .. } => 0,
+            Arms::Table { .. } | Arms::Open(_) => 0,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What one arm runs with.
+//! The configuration of one arm.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,11 @@ use serde::{Serialize, Serializer};
 
 use super::Value;
 
-/// Named values, in the order of the scenario's parameters; those that an arm does not have are left out.
+/// A line with more parameters than this, and longer than this, is shortened.
+const FEW: usize = 8;
+const SHORT: usize = 240;
+
+/// Named values, in the order of the scenario's parameters. Those that an arm does not have are left out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Configuration {
     pub(super) name: Option<Arc<str>>,
@@ -34,18 +38,42 @@ impl Configuration {
         self.values.iter().map(|(name, value)| (&**name, value))
     }
 
+    /// As one line that is not too long to read: of many parameters, the first few and how many there are.
+    pub fn in_short(&self) -> String {
+        let text = self.to_string();
+        if self.values.len() <= FEW || text.chars().count() <= SHORT {
+            return text;
+        }
+        let few = Self {
+            name: self.name.clone(),
+            values: self.values[..FEW].to_vec(),
+        };
+        format!("{few} and {} more parameters", self.values.len() - FEW)
+    }
+
     /// How many parameters the arm has.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether it has none, as arms that are only named.
+    /// Whether it has none, like arms that only have a name.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 }
 
-/// `fast: trees=100 mtry=20`, as one line for people.
+/// Named values, in this order.
+impl FromIterator<(String, Value)> for Configuration {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(values: I) -> Self {
+        let values = values.into_iter();
+        Self {
+            name: None,
+            values: values.map(|(name, value)| (name.into(), value)).collect(),
+        }
+    }
+}
+
+/// `fast: trees=100 mtry=20`: one line for people.
 impl fmt::Display for Configuration {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut gap = "";
@@ -64,7 +92,7 @@ impl fmt::Display for Configuration {
     }
 }
 
-/// An object of the parameters; an arm's own name stands first, under `name`.
+/// An object with the parameters. An arm's own name comes first, under `name`.
 impl Serialize for Configuration {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
@@ -81,6 +109,20 @@ impl Serialize for Configuration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_many_parameters_is_shortened() {
+        let many = |count: usize| -> Configuration {
+            let value = |k: usize| (format!("parameter_{k}"), Value::Integer(100_000));
+            (0..count).map(value).collect()
+        };
+        assert_eq!(many(9).in_short(), many(9).to_string());
+        let short = many(150).in_short();
+        assert!(
+            short.ends_with("parameter_7=100000 and 142 more parameters"),
+            "{short}"
+        );
+    }
 
     #[test]
     fn it_reads_well_and_is_plain_json() {

@@ -26,12 +26,12 @@ impl Condition {
 /// A combination matches a pattern if every condition holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pattern {
-    /// Conditions with the place of their parameter.
+    /// Conditions with the index of their parameter.
     pub conditions: Vec<(usize, Condition)>,
 }
 
 impl Pattern {
-    /// Per parameter, which of its values match: so that millions of combinations are tested by looking up bits.
+    /// Per parameter, which of its values match, so that testing millions of combinations only looks up bits.
     pub(super) fn table(&self, parameters: &[Parameter]) -> Vec<Option<Vec<bool>>> {
         let mut table: Vec<Option<Vec<bool>>> = vec![None; parameters.len()];
         for (place, condition) in &self.conditions {

@@ -1,7 +1,7 @@
-//! Where arms come from: parameters and their values, and the configurations they make.
+//! Where arms come from: parameters and their values, and the configurations they form.
 //!
-//! Arms are numbered, not stored: a configuration is made from the arm's number when somebody asks for it, so that ten
-//! million arms cost no more memory than their parameters.
+//! Arms are numbered, not stored: a configuration is computed from the arm's number when it is needed, so that ten
+//! million arms take no more memory than their parameters.
 //!
 //! ```
 //! use captime::round::ArmId;
@@ -18,14 +18,17 @@
 mod arms;
 mod configuration;
 mod filter;
+pub mod format;
+pub mod open;
 mod parameter;
 mod table;
 
 pub use arms::{ABSENT, Row, Space, SpaceError};
 pub use configuration::Configuration;
 pub use filter::{Condition, Pattern};
+pub use open::{Domain, OpenParameter, OpenSpace, Point, Rule, Spacing, parse_rule};
 pub use parameter::{Parameter, Scale, Value};
 pub use table::Table;
 
-/// More arms than this are refused: policies keep estimates per arm and limit, and no budget reaches them all.
+/// More arms are an error: policies keep estimates per arm and limit, and no budget reaches them all.
 pub const MOST_ARMS: usize = 10_000_000;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-/// What a parameter is set to.
+/// A value of a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Yes or no.
+    /// True or false.
     Flag(bool),
     /// A whole number.
     Integer(i64),
@@ -28,12 +28,25 @@ impl Value {
         }
     }
 
-    /// Whether both mean the same, whatever way they are written: `1` is `1.0`.
+    /// Whether both mean the same, however they are written: `1` is `1.0`.
     pub fn means(&self, other: &Self) -> bool {
         match (self.number(), other.number()) {
             (Some(ours), Some(theirs)) => ours == theirs,
             _ => self == other,
         }
+    }
+
+    /// A flag, a number or a text of JSON.
+    pub fn from_json(value: &serde_json::Value) -> Option<Self> {
+        Some(match value {
+            serde_json::Value::Bool(flag) => Self::Flag(*flag),
+            serde_json::Value::Number(number) => match number.as_i64() {
+                Some(whole) => Self::Integer(whole),
+                None => Self::Number(number.as_f64()?),
+            },
+            serde_json::Value::String(text) => Self::Text(text.as_str().into()),
+            _ => return None,
+        })
     }
 
     /// A cell of a CSV file: a flag or a number if it reads as one, else text.
@@ -56,7 +69,7 @@ impl Value {
 }
 
 impl fmt::Display for Value {
-    /// As a command line shows it: shortest digits that read back exactly, `1.0` stays `1.0`.
+    /// As on a command line: the shortest digits that read back exactly, and `1.0` stays `1.0`.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag(value) => value.fmt(to),
@@ -78,14 +91,14 @@ impl Serialize for Value {
     }
 }
 
-/// How the values of a parameter relate to one another: what a policy that learns from similar arms may use.
+/// How the values of a parameter relate to one another, for policies that learn from similar arms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     /// Numbers.
     Number,
-    /// Words with an order: the order they are listed in.
+    /// Words in an order: the order in which they are listed.
     Ordered,
-    /// Words, or yes and no, without one.
+    /// Words, or true and false, without an order.
     Category,
 }
 
@@ -98,7 +111,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// A parameter with these values; words have no order.
+    /// A parameter with these values. Words have no order.
     pub fn new(name: impl Into<Arc<str>>, values: Vec<Value>) -> Self {
         let is_number = values.iter().all(|value| value.number().is_some());
         let scale = if is_number {
@@ -113,10 +126,18 @@ impl Parameter {
         }
     }
 
-    /// A parameter whose values stand in their order.
+    /// A parameter whose values are ordered as listed.
     pub fn ordered(name: impl Into<Arc<str>>, values: Vec<Value>) -> Self {
         Self {
             scale: Scale::Ordered,
+            ..Self::new(name, values)
+        }
+    }
+
+    /// A parameter whose values have no order, even if all are numbers.
+    pub fn category(name: impl Into<Arc<str>>, values: Vec<Value>) -> Self {
+        Self {
+            scale: Scale::Category,
             ..Self::new(name, values)
         }
     }
@@ -130,7 +151,7 @@ impl Parameter {
         Arc::clone(&self.name)
     }
 
-    /// Its values; arms refer to them by their place here.
+    /// Its values. Arms refer to them by index.
     pub fn values(&self) -> &[Value] {
         &self.values
     }

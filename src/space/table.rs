@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::arms::{ABSENT, Space, SpaceError};
 use super::{MOST_ARMS, Parameter, Value};
 
-/// Takes arms row by row; a million of them, with a million different values, in about a second.
+/// Collects arms row by row: a million of them, with a million different values, in about a second.
 #[derive(Debug)]
 pub struct Table {
     names: Vec<Arc<str>>,
@@ -29,7 +29,7 @@ impl Table {
         }
     }
 
-    /// Begins the next arm, which so far has no parameter; refused when there are too many.
+    /// Begins the next arm, which has no parameter yet. An error if there are too many arms.
     pub fn begin(&mut self, name: Option<Arc<str>>) -> Result<(), SpaceError> {
         if self.rows == MOST_ARMS {
             return Err(SpaceError::TooMany {
@@ -63,7 +63,7 @@ impl Table {
         self.codes[row + place] = code;
     }
 
-    /// The arms. Values stand in ascending order, so that the place of a value says something about it.
+    /// The arms. Values are sorted in ascending order, so that the index of a value is informative.
     pub fn finish(mut self) -> Result<Space, SpaceError> {
         if self.rows == 0 {
             return Err(SpaceError::Empty);
@@ -87,7 +87,7 @@ impl Table {
     }
 }
 
-/// Cells remembered as they were written; a column with more different ones is not worth it.
+/// How many cells are remembered as they were written. For a column with more different ones it does not pay.
 const MOST_CELLS: usize = 4096;
 
 /// The distinct values of a column while its rows are read. Values that mean the same count once, however they are
@@ -115,7 +115,7 @@ impl Column {
     fn code(&mut self, value: &Value) -> u32 {
         let next = self.values.len() as u32;
         let code = if let Some(number) = value.number() {
-            // Adding zero makes one zero of both.
+            // Adding zero makes -0 and 0 the same.
             *self.numbers.entry((number + 0.0).to_bits()).or_insert(next)
         } else {
             let word: Arc<str> = match value {
@@ -144,7 +144,7 @@ impl Column {
         code
     }
 
-    /// The values ascending, numbers before words, and for each code its place among them.
+    /// The values in ascending order, numbers before words, and for each code its index among them.
     fn sorted(self) -> (Vec<Value>, Vec<u32>) {
         let mut numbers = vec![];
         let mut words = vec![];

@@ -5,24 +5,24 @@ use crate::target::TargetError;
 /// Why a scenario cannot be studied.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StudyError {
-    /// What is really run needs a folder to go on from.
+    /// A study on real runs needs a folder to resume from.
     #[error(
-        "the target is `{target}`, whose pulls are really run: give the journals a folder with `--out`"
+        "the target is `{target}`, which takes real time: choose a folder for the journals with `--out`"
     )]
     NotVirtual {
         /// What the scenario calls it.
         target: &'static str,
     },
-    /// Nobody here could run its pulls.
-    #[error("the target is `external`: its pulls are run by somebody else")]
+    /// captime cannot run its pulls.
+    #[error("the target is `external`, so captime does not run its pulls")]
     External,
     /// The best pair must be known before the first round.
     #[error("limits are to be calibrated, but a study compares policies on the same limits")]
     Calibrated,
-    /// All instances are kept back.
-    #[error("every instance is kept back for the test")]
+    /// All instances are held out.
+    #[error("every instance is held out for the test")]
     NothingToTrainOn,
-    /// Answers are judged on instances that nobody has seen.
+    /// Answers are judged on unseen instances.
     #[error(
         "the target is `{target}`, but a budget of CPU time needs runs on instances: a `recorded` one"
     )]
@@ -30,10 +30,10 @@ pub enum StudyError {
         /// What the scenario calls it.
         target: &'static str,
     },
-    /// No instance is kept back.
+    /// No instance is held out.
     #[error("there is no instance to judge an answer on")]
     NothingToTestOn,
-    /// The target itself cannot be had.
+    /// The target itself cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
 }

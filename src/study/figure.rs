@@ -1,4 +1,5 @@
-//! Curves of regret, reward and gain as SVG: mean lines, bands of one standard error, readable by everybody's eyes.
+//! Curves of regret, reward and gain as SVG: mean lines with bands of one standard error, readable with colour
+//! blindness.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -7,7 +8,8 @@ use super::result::{Curve, Estimate, Standing};
 use super::table::grouped;
 use crate::markup::escaped;
 
-/// Okabe and Ito's colours, told apart with any kind of colour blindness; yellow is left out since it fades on white.
+/// Okabe and Ito's colours, distinguishable with any kind of colour blindness. Yellow is left out, because it is too
+/// pale on white.
 const COLOURS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000",
 ];
@@ -31,22 +33,22 @@ const RIGHT: f64 = 36.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 56.0;
 const LEGEND_LINE: f64 = 20.0;
-/// Ticks aimed at on an axis.
+/// The number of ticks to aim for on an axis.
 const TICKS: f64 = 6.0;
 
 /// What a figure shows, summed over rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sum {
-    /// What was lost against the best pair.
+    /// What was lost compared with the best pair.
     Regret,
-    /// What pulls that ended within their limits brought.
+    /// Rewards of pulls that ended within their limits.
     Reward,
     /// Reward less cost, or less the penalty.
     Gain,
 }
 
 impl Sum {
-    /// Every one.
+    /// All of them.
     pub const ALL: [Self; 3] = [Self::Regret, Self::Reward, Self::Gain];
 
     /// As it is called.
@@ -110,7 +112,7 @@ pub fn figure(standings: &[Standing], sum: Sum) -> String {
     for (place, standing) in standings.iter().enumerate() {
         draw_curve(&mut svg, sum.curve(standing), place, &x, &y);
     }
-    // The legend has the order in which the curves end, from the top.
+    // The legend lists the curves in the order of their ends, from the top.
     let mut ends: Vec<(usize, &Standing)> = standings.iter().enumerate().collect();
     ends.sort_by(|(_, a), (_, b)| {
         let end = |of: &Standing| sum.end(of).mean;
@@ -188,7 +190,7 @@ fn axes(standings: &[Standing], sum: Sum) -> (Axis, Axis) {
     let high = points()
         .map(|(_, mean, se)| mean + se.unwrap_or(0.0))
         .fold(0.0, f64::max);
-    // A hair below zero is no reason to spend a whole tick on it.
+    // A value slightly below zero does not need a whole tick.
     let low = if low > -0.03 * high { 0.0 } else { low };
     (
         Axis::new(0.0, rounds, LEFT, WIDTH - RIGHT),
@@ -272,7 +274,7 @@ fn draw_curve(svg: &mut String, curve: &Curve, place: usize, x: &Axis, y: &Axis)
 }
 
 fn style(place: usize) -> (&'static str, &'static str) {
-    // From the eighth on, colours come again with other dashes.
+    // From the eighth on, colours repeat with other dashes.
     let turn = place / COLOURS.len();
     (
         COLOURS[place % COLOURS.len()],

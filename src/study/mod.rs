@@ -1,22 +1,22 @@
-//! Policies against each other over repetitions: regret, share of censored rounds, and how good the answer is.
+//! Compares policies over repetitions: regret, share of censored rounds, and quality of the answer.
 //!
-//! Regret needs known gains, which only targets in virtual time have; what is really run ([`RealPlan`]) is compared by reward and
-//! gain. A [`Setting`] is one problem with its limits
-//! and prices; every policy meets every setting `repetitions` times, and the same repetition of any policy meets the same
-//! random numbers. Repetitions run on all cores and are folded in their order, so that the number of threads changes nothing.
+//! Regret needs known gains, which only targets in virtual time have. Real runs ([`RealStudy`]) are compared by reward
+//! and gain. A [`Setting`] is one problem with its limits and prices. Every policy plays every setting `repetitions`
+//! times, and in the same repetition all policies meet the same random numbers. Repetitions run on all cores and are
+//! combined in order, so that the number of threads changes nothing.
 //!
 //! ```
 //! use captime::policy::{PolicyKind, Problem};
-//! use captime::study::{Plan, Progress, Setting, play_all};
+//! use captime::study::{VirtualStudy, Progress, Setting, play_all};
 //! use captime::target::synthetic::{Grid, Synthetic, SyntheticProblem};
 //!
 //! let problem = SyntheticProblem::parse("poscorr")?;
 //! let limits = Grid::parse("recovered")?.limits(problem);
 //! let known = Problem::new(problem.arms(), limits, Synthetic::price())?;
 //! let setting = Setting::new("poscorr".into(), "recovered".into(), known, Box::new(Synthetic::new(problem)));
-//! let policies = ["joint-ts", "uniform"].map(|name| PolicyKind::parse(name).expect("a known policy"));
+//! let policies = ["joint-ts", "uniform"].map(|name| PolicyKind::parse(name).unwrap());
 //! let plan =
-//!     Plan { settings: vec![setting], policies: policies.into(), rounds: 2000, repetitions: 4, seed: 1, threads: 2 };
+//!     VirtualStudy { settings: vec![setting], policies: policies.into(), rounds: 2000, repetitions: 4, seed: 1, threads: 2, slots: 1 };
 //! let standings = play_all(&plan, &Progress::silent());
 //! assert!(standings[0].regret.mean < standings[1].regret.mean);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -24,9 +24,9 @@
 
 mod curve;
 mod error;
-pub mod exam;
 mod figure;
-mod lost;
+pub mod holdout;
+mod in_flight;
 mod play;
 mod progress;
 mod real;
@@ -39,10 +39,9 @@ mod workers;
 
 pub use error::StudyError;
 pub use figure::{Sum, figure};
-pub(crate) use lost::{LostPulls, Settled};
-pub use progress::Progress;
-pub use real::{Ground, Halt, RealError, RealPlan, file_name};
+pub use progress::{Progress, Show};
+pub use real::{News, RealError, RealStudy, file_name};
 pub use result::{Curve, Estimate, Spread, Standing};
 pub use setting::{Best, Setting};
 pub use table::{curves_csv, summary_csv, text};
-pub use workers::{Plan, play_all};
+pub use workers::{VirtualStudy, play_all};

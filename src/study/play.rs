@@ -2,21 +2,22 @@
 
 use rand::Rng;
 
+use super::in_flight::InFlight;
 use super::setting::{Regrets, Setting};
 use crate::policy::PolicyKind;
 use crate::round::{Observation, Price, Purpose, Round, Seen, randomness};
 
-/// How often somebody is told how far a repetition is.
+/// How many rounds pass between two progress reports of a repetition.
 const ROUNDS_PER_NEWS: u64 = 1 << 14;
 
-/// What one repetition brought. Sums are cumulative, at the checkpoints.
+/// The result of one repetition. Sums are cumulative, at the checkpoints.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Played {
-    /// Of regrets; empty where gains are not known.
+    /// Of regrets. Empty if gains are not known.
     pub(super) regret: Vec<f64>,
     /// Of rewards.
     pub(super) reward: Vec<f64>,
-    /// Of gains, as they were seen.
+    /// Of gains, as observed.
     pub(super) gain: Vec<f64>,
     /// Share of rounds without a reward.
     pub(super) censored: f64,
@@ -29,11 +30,12 @@ pub(super) fn seed_of(seed: u64, repetition: u64) -> u64 {
     randomness(seed, Round(repetition), Purpose::Repetition).next_u64()
 }
 
-/// Plays all rounds up to the last checkpoint, saying now and then how many more were played.
+/// Plays all rounds up to the last checkpoint with `slots` pulls in flight. Reports regularly how many more were
+/// played.
 pub(super) fn play(
     setting: &Setting,
     policy: &PolicyKind,
-    seed: u64,
+    (seed, slots): (u64, usize),
     checkpoints: &[u64],
     news: &dyn Fn(u64),
 ) -> Played {
@@ -44,15 +46,22 @@ pub(super) fn play(
     let mut curve = Vec::with_capacity(checkpoints.len());
     let (mut regret, mut told) = (0.0, 0);
     let rounds = checkpoints.last().copied().unwrap_or(0);
+    let (mut launched, mut flight) = (0, InFlight::new(slots));
     for number in 1..=rounds {
-        let round = Round(number);
-        let pull = policy.choose(round, &mut randomness(seed, round, Purpose::Choose));
-        let pull = target.with_instance(seed, round, pull);
-        policy.launched(round, pull);
-        let seen = target.run(seed, round, pull).observation;
-        policy.observe(round, seen, &mut randomness(seed, round, Purpose::Observe));
-        regret += regrets.of(pull);
-        course.add(&seen, &setting.problem.price);
+        while launched < rounds && flight.has_free_slot() {
+            launched += 1;
+            let round = Round(launched);
+            let pull = policy.choose(round, &mut randomness(seed, round, Purpose::Choose));
+            let pull = target.with_instance(seed, round, pull);
+            policy.launched(round, pull);
+            let ran = target.run(seed, round, pull);
+            flight.launch(round, ran, ran.consumption);
+        }
+        let landed = flight.land().expect("a pull was launched for every round");
+        let mut rng = randomness(seed, landed.round, Purpose::Observe);
+        policy.observe(landed.round, landed.seen, &mut rng);
+        regret += regrets.of(landed.seen.pull());
+        course.add(&landed.seen, &setting.problem.price);
         if checkpoints[curve.len()] == number {
             curve.push(regret);
         }
@@ -69,7 +78,7 @@ pub(super) fn play(
     }
 }
 
-/// What can be seen of a repetition, round by round.
+/// What is observed in a repetition, round by round.
 #[derive(Debug, Clone)]
 pub(super) struct Course<'a> {
     checkpoints: &'a [u64],
@@ -94,7 +103,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// One more round.
+    /// Adds a round.
     pub(super) fn add(&mut self, seen: &Observation, price: &Price) {
         self.rounds += 1;
         match seen.seen() {
@@ -108,7 +117,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// What it has come to.
+    /// The result.
     pub(super) fn played(self) -> Played {
         Played {
             reward: self.rewards,

@@ -1,50 +1,37 @@
-//! How far a study is, on a terminal only.
+//! Reports how far a study is.
 
-use std::io::IsTerminal;
-use std::time::Duration;
+/// Shows how far a study is. Worker threads share it.
+pub trait Show: Send + Sync {
+    /// This many more rounds, or seconds of virtual time, are done.
+    fn advance(&self, more: u64);
 
-use indicatif::{ProgressBar, ProgressStyle};
+    /// What is being played now.
+    fn at(&self, what: String);
+}
 
-/// A bar on stderr; nothing where nobody looks.
-pub struct Progress(Option<ProgressBar>);
+/// Where a study reports how far it is.
+pub struct Progress(Option<Box<dyn Show>>);
 
 impl Progress {
-    /// A bar over this many rounds, or seconds of virtual time, if stderr is a terminal.
-    pub fn on_terminal(all: u64) -> Self {
-        if !std::io::stderr().is_terminal() {
-            return Self::silent();
-        }
-        let bar = ProgressBar::new(all);
-        let template = "{bar:32} {percent:>3} %  {msg}  {elapsed} gone, {eta} to go";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(Duration::from_millis(250));
-        Self(Some(bar))
+    /// Reports to this.
+    pub fn shown_by(show: impl Show + 'static) -> Self {
+        Self(Some(Box::new(show)))
     }
 
-    /// Nothing is shown.
+    /// Shows nothing.
     pub fn silent() -> Self {
         Self(None)
     }
 
     pub(super) fn advance(&self, more: u64) {
-        if let Some(bar) = &self.0 {
-            bar.inc(more);
+        if let Some(show) = &self.0 {
+            show.advance(more);
         }
     }
 
     pub(super) fn at(&self, what: impl FnOnce() -> String) {
-        if let Some(bar) = &self.0 {
-            bar.set_message(what());
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
+        if let Some(show) = &self.0 {
+            show.at(what());
         }
     }
 }

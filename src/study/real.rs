@@ -1,169 +1,179 @@
-//! Policies against each other on targets that take real time.
+//! Compares policies on targets that take real time.
 //!
-//! Every policy has a run of its own, with a journal like any other run's, so that whatever ends a study, it goes on. The
-//! policies take turns, one pull each, so that whatever else the machine does hits all of them alike; and in the same
-//! round of the same repetition all of them get the same seed.
+//! Every policy has its own run, with a journal like any other, so that a study resumes however it ended. The policies
+//! take turns, one pull each, so that other work on the machine affects all of them alike. In the same round of the
+//! same repetition, all of them get the same seed.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 
-use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::Instant;
-
 use super::curve::checkpoints;
-use super::lost::{LostPulls, Settled};
 use super::play::{Course, Played, seed_of};
-use super::result::{Posed, Standing, Tally};
+use super::result::{Posed, Repetitions, Standing};
 use super::source::OWN_GRID;
-use crate::journal::{
-    JournalError, Learned, OutcomeRecord, PullRecord, Session, Step, Syncing, timestamp,
+use crate::journal::{EndReason, Learned, Step, Syncing};
+use crate::orchestrator::{
+    Budget, Driver, Nothing, Now, Plan, Run, RunError, RunSetup, Signals, State, Wall, Watch,
 };
-use crate::orchestrator::{Clock, Next, Opened, Plan, RunError, Signals, open, outcome_record};
 use crate::policy::{PolicyKind, Problem};
-use crate::round::LimitGrid;
-use crate::scenario::{Budget, LimitSource, Scenario};
-use crate::target::{Ended, Ending, Outcome, Start, Target};
+use crate::round::{LimitGrid, Price};
+use crate::scenario::{LimitSource, Scenario};
+use crate::target::SlotPool;
 
 /// What is played, and where its journals are.
-pub struct RealPlan {
-    /// The scenario; its policies and budget do not matter.
+pub struct RealStudy {
+    /// The scenario. Its policies and budget are not used.
     pub scenario: Scenario,
     /// The instances the target draws from, by name.
     pub instances: Vec<String>,
-    /// Who.
+    /// The policies that play.
     pub policies: Vec<PolicyKind>,
-    /// Rounds of a repetition; the paper's T = 2 n m if none.
+    /// Rounds of a repetition. By default, the paper's T = 2 n m.
     pub rounds: Option<u64>,
     /// How often each policy plays.
     pub repetitions: u64,
-    /// Seconds that all rounds together may take, over all sessions; those that find the limits count.
+    /// Seconds that all rounds together may take, over all sessions, including calibration.
     pub wall: Option<f64>,
-    /// Where all randomness comes from.
+    /// The seed of all randomness.
     pub seed: u64,
     /// Where the runs are kept.
     pub folder: PathBuf,
-    /// What of the limits can be enforced, for the record.
+    /// Which limits can be enforced, for the journals.
     pub enforcement: serde_json::Value,
 }
 
-/// Why a study of real runs stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Halt {
-    /// Everything was played.
-    Done,
-    /// The wall budget is over.
-    Wall,
-    /// Somebody wants it to stop.
-    Interrupted,
-}
-
-/// Why a study of real runs cannot go on.
+/// Why a study of real runs cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RealError {
-    /// A journal cannot be read, written or gone on with.
+    /// A journal cannot be read, written or resumed.
     #[error(transparent)]
     Run(#[from] RunError),
     /// The scenario is wrong.
     #[error("the first pulls of {policy} all failed")]
     Hopeless {
-        /// Who played.
+        /// The policy that played.
         policy: String,
     },
 }
 
-impl From<JournalError> for RealError {
-    fn from(error: JournalError) -> Self {
-        Self::Run(error.into())
-    }
-}
+/// Is called with the number of finished rounds and their total.
+pub type News<'a> = dyn Fn(u64, u64) + 'a;
 
-/// What pulls are run on, one at a time, and when to stop.
-pub struct Ground<'a> {
-    /// What runs them.
-    pub target: Box<dyn Target + 'a>,
-    /// Where it tells how they ended.
-    pub ends: UnboundedReceiver<Ended>,
-    /// Asked after every pull; gets (rounds played, rounds in all).
-    pub news: Box<dyn FnMut(u64, u64) + 'a>,
-}
-
-impl RealPlan {
-    /// What the policies are called.
+impl RealStudy {
+    /// The names of the policies.
     pub fn labels(&self) -> impl Iterator<Item = String> {
         self.policies.iter().map(super::result::label)
     }
 
-    /// Plays what is left, and gives the standings of what was played. To be called inside a tokio runtime.
-    pub async fn play(&self, ground: &mut Ground<'_>) -> Result<(Vec<Standing>, Halt), RealError> {
-        let mut session = Turns {
-            ground,
+    /// Plays what is left. Returns the standings of what was played and why the study ended: `Rounds` if it is
+    /// complete. Call it inside a tokio runtime.
+    pub async fn play(
+        &self,
+        pool: &mut SlotPool,
+        news: &News<'_>,
+    ) -> Result<(Vec<Standing>, EndReason), RealError> {
+        let mut session = Session {
+            pool,
             signals: Signals::listen().map_err(RunError::from)?,
-            spent: 0.0,
-            wall: self.wall,
+            wall: Wall {
+                seconds: self.wall,
+                spent: 0.0,
+            },
         };
-        let (limits, halt) = self.limits(&mut session).await?;
-        let Some(limits) = limits else {
-            return Ok((vec![], halt));
+        let limits = match self.limits(&mut session, news).await? {
+            Ok(limits) => limits,
+            Err(reason) => return Ok((vec![], reason)),
         };
         let rounds = self
             .rounds
-            .unwrap_or(2 * self.scenario.space.len() as u64 * limits.len() as u64);
+            .unwrap_or(2 * self.scenario.space.first_arms() as u64 * limits.len() as u64);
         let checkpoints = checkpoints(rounds);
         let problem = self.scenario.problem(limits.clone());
+        let each = rounds * self.policies.len() as u64;
         let mut whole: Vec<Vec<Played>> = vec![];
         for repetition in 0..self.repetitions {
-            let mut sides = self
-                .policies
-                .iter()
-                .map(|policy| self.side(policy, repetition, &limits, &problem, &checkpoints))
-                .collect::<Result<Vec<_>, _>>()?;
-            session.spent += sides.iter().map(|side| side.seconds).sum::<f64>();
-            let all = self.repetitions * rounds * sides.len() as u64;
-            let before = repetition * rounds * sides.len() as u64;
-            let halt = session.take_turns(&mut sides, rounds, before, all).await?;
-            if halt != Halt::Done {
-                if whole.is_empty() {
-                    whole.push(sides.into_iter().map(Side::played).collect());
-                }
-                return Ok((self.standings(&whole, &checkpoints, &problem), halt));
+            let count = Count {
+                done: Cell::new(repetition * each),
+                all: self.repetitions * each,
+                news,
+            };
+            let sides = self.policies.iter().map(|policy| {
+                let side = Side {
+                    label: super::result::label(policy),
+                    course: Course::new(&checkpoints),
+                    price: Some(&problem.price),
+                    count: &count,
+                };
+                let seed = seed_of(self.seed, repetition);
+                let scenario = self.scenario_of(policy, seed, Some(&limits));
+                let folder = format!("{}-{}", file_name(&side.label), repetition + 1);
+                self.open(&scenario, &folder, Some(rounds), side)
+            });
+            let sides = sides.collect::<Result<Vec<_>, _>>()?;
+            let (sides, reason) = session.drive(sides).await?;
+            let is_whole = reason == EndReason::Rounds;
+            if is_whole || whole.is_empty() {
+                let played = sides.into_iter().map(|side| side.watch.course.played());
+                whole.push(played.collect());
             }
-            whole.push(sides.into_iter().map(Side::played).collect());
+            if !is_whole {
+                return Ok((self.standings(&whole, &checkpoints, &problem), reason));
+            }
         }
-        Ok((self.standings(&whole, &checkpoints, &problem), Halt::Done))
+        let standings = self.standings(&whole, &checkpoints, &problem);
+        Ok((standings, EndReason::Rounds))
     }
 
-    /// The limits: those of the scenario, or found by measuring first, once for all policies.
+    /// The limits: those of the scenario, or found by calibration, once for all policies. Or why they were not found.
     async fn limits(
         &self,
-        session: &mut Turns<'_, '_>,
-    ) -> Result<(Option<LimitGrid>, Halt), RealError> {
-        let scenario = self.scenario_of(&self.scenario.policies[0], self.seed, None);
+        session: &mut Session<'_>,
+        news: &News<'_>,
+    ) -> Result<Result<LimitGrid, EndReason>, RealError> {
+        let policy = &self.scenario.policies[0];
+        let scenario = self.scenario_of(policy, self.seed, None);
         let plan = Plan::of(&scenario, &self.instances);
-        if let crate::orchestrator::Limits::Grid(grid) = plan.limits {
-            return Ok((Some(grid), Halt::Done));
+        if let Some(grid) = plan.limits.grid() {
+            return Ok(Ok(grid));
         }
-        let folder = self.folder.join("calibration");
-        let opened = open(
-            &folder,
-            &scenario,
-            plan,
-            Syncing::Outcomes,
-            &self.enforcement,
-            |_| {},
-        )?;
-        let mut side = Side::new("calibration".into(), opened, &[], self.scenario.retries);
-        side.begin(&self.enforcement)?;
-        session.spent += side.seconds;
-        while let Some((done, wanted)) = side.opened.state.calibration() {
-            if let Some(found) = side.opened.state.due_calibration() {
-                side.calibrated(&found)?;
-                continue;
-            }
-            (session.ground.news)(done as u64, wanted as u64);
-            if let Some(halt) = session.one_pull(&mut side).await? {
-                return Ok((None, halt));
-            }
-        }
-        Ok((Some(side.opened.state.limits()), Halt::Done))
+        let count = Count {
+            done: Cell::new(0),
+            all: State::new(plan)
+                .calibration()
+                .map_or(0, |(_, all)| all as u64),
+            news,
+        };
+        let side = Side {
+            label: "calibration".into(),
+            course: Course::new(&[]),
+            price: None,
+            count: &count,
+        };
+        let run = self.open(&scenario, "calibration", None, side)?;
+        let (runs, reason) = session.drive(vec![run.following(Nothing)]).await?;
+        let is_found = reason == EndReason::Rounds;
+        let limits = runs.first().map(|run| run.state().limits());
+        Ok(limits.filter(|_| is_found).ok_or(reason))
+    }
+
+    fn open<'a>(
+        &self,
+        scenario: &Scenario,
+        folder: &str,
+        rounds: Option<u64>,
+        side: Side<'a>,
+    ) -> Result<Run<Side<'a>>, RealError> {
+        let setup = RunSetup {
+            scenario,
+            plan: Plan::of(scenario, &self.instances),
+            syncing: Syncing::Outcomes,
+            enforcement: self.enforcement.clone(),
+        };
+        let run = Run::open(&self.folder.join(folder), &setup, side)?;
+        Ok(run.with_budget(Budget {
+            rounds,
+            ..Budget::default()
+        }))
     }
 
     /// The scenario of one run.
@@ -178,41 +188,8 @@ impl RealPlan {
         scenario
     }
 
-    fn side<'a>(
-        &self,
-        policy: &PolicyKind,
-        repetition: u64,
-        limits: &LimitGrid,
-        problem: &Problem,
-        checkpoints: &'a [u64],
-    ) -> Result<Side<'a>, RealError> {
-        let label = super::result::label(policy);
-        let seed = seed_of(self.seed, repetition);
-        let scenario = self.scenario_of(policy, seed, Some(limits));
-        let plan = Plan::of(&scenario, &self.instances);
-        let folder = self
-            .folder
-            .join(format!("{}-{}", file_name(&label), repetition + 1));
-        let mut course = Course::new(checkpoints);
-        let opened = open(
-            &folder,
-            &scenario,
-            plan,
-            Syncing::Outcomes,
-            &self.enforcement,
-            |step| {
-                if let Step::Learned(learned) = step {
-                    course.add(&learned.observation, &problem.price);
-                }
-            },
-        )?;
-        let mut side = Side::new(label, opened, checkpoints, self.scenario.retries);
-        side.course = course;
-        side.begin(&self.enforcement)?;
-        Ok(side)
-    }
-
-    /// Up to the last checkpoint that every policy of every repetition has passed; nothing before the first.
+    /// The standings up to the last checkpoint that every policy of every repetition has passed. Empty before the
+    /// first.
     fn standings(
         &self,
         whole: &[Vec<Played>],
@@ -231,7 +208,7 @@ impl RealPlan {
             best: None,
         };
         let of_policy = |(place, policy): (usize, &PolicyKind)| {
-            let mut tally = Tally::over(checkpoints[..passed].to_vec());
+            let mut tally = Repetitions::over(checkpoints[..passed].to_vec());
             for repetition in whole {
                 tally.add(&repetition[place]);
             }
@@ -241,7 +218,7 @@ impl RealPlan {
     }
 }
 
-/// A name that is safe in any folder.
+/// A name that is safe as a folder name.
 pub fn file_name(name: &str) -> String {
     let safe = |letter: char| {
         if letter.is_ascii_alphanumeric() || letter == '_' {
@@ -253,192 +230,73 @@ pub fn file_name(name: &str) -> String {
     name.chars().map(safe).collect()
 }
 
-/// One policy's run.
+/// Watches one policy's run.
 struct Side<'a> {
     label: String,
-    opened: Opened,
     course: Course<'a>,
-    /// What its rounds took so far.
-    seconds: f64,
-    lost: LostPulls,
+    price: Option<&'a Price>,
+    count: &'a Count<'a>,
 }
 
-impl<'a> Side<'a> {
-    fn new(label: String, opened: Opened, checkpoints: &'a [u64], retries: u32) -> Self {
-        Self {
-            label,
-            lost: LostPulls::new(retries, opened.progress.lost.clone()),
-            seconds: opened.progress.seconds,
-            opened,
-            course: Course::new(checkpoints),
+/// How far a study is.
+struct Count<'a> {
+    done: Cell<u64>,
+    all: u64,
+    news: &'a News<'a>,
+}
+
+impl Side<'_> {
+    fn add(&mut self, learned: &Learned) {
+        self.count.done.update(|done| done + 1);
+        if let Some(price) = self.price {
+            self.course.add(&learned.observation, price);
         }
-    }
-
-    /// Learns what the last session could not, and writes down that another begins.
-    fn begin(&mut self, enforcement: &serde_json::Value) -> Result<(), RealError> {
-        while let Some(learned) = self.opened.progress.waiting.pop_front() {
-            self.learned(&learned)?;
-        }
-        self.opened.journal.append(&Session {
-            session: self.opened.progress.sessions + 1,
-            started: Some(timestamp()),
-            slots: 1,
-            budget: serde_json::Value::default(),
-            enforcement: enforcement.clone(),
-        })?;
-        Ok(())
-    }
-
-    fn rounds(&self) -> u64 {
-        self.opened.state.tally().learned
-    }
-
-    /// What to run next: what was in flight when the study was left, or what the policy wants.
-    fn next(&mut self) -> Result<PullRecord, RealError> {
-        if let Some(pull) = self.opened.progress.in_flight.pop_front() {
-            return Ok(pull);
-        }
-        match self.opened.state.choose() {
-            Next::Pull(mut pull) => {
-                pull.seed = Some(self.opened.state.target_seed(pull.round));
-                self.opened.journal.append(&pull)?;
-                self.opened.state.launched(&pull);
-                Ok(pull)
-            }
-            // Nothing is under way that could be waited for.
-            Next::Wait | Next::Hopeless => Err(RealError::Hopeless {
-                policy: self.label.clone(),
-            }),
-        }
-    }
-
-    async fn settle(
-        &mut self,
-        pull: &PullRecord,
-        ending: Ending,
-        signals: &mut Signals,
-    ) -> Result<Settled, RunError> {
-        let tally = self.opened.state.tally();
-        let has_run = tally.learned > tally.failed;
-        let journal = &mut self.opened.journal;
-        self.lost
-            .settle(journal, pull, ending, has_run, signals)
-            .await
-    }
-
-    /// Writes down what a pull brought, then learns from it.
-    fn brought(&mut self, pull: PullRecord, outcome: Outcome) -> Result<(), RealError> {
-        let observation = outcome.observation;
-        let outcome = OutcomeRecord {
-            at: Some(self.seconds),
-            ..outcome_record(pull.round, outcome)
-        };
-        self.opened.journal.append(&outcome)?;
-        self.opened.journal.sync()?;
-        self.learned(&Learned {
-            pull,
-            observation,
-            outcome,
-        })
-    }
-
-    fn learned(&mut self, learned: &Learned) -> Result<(), RealError> {
-        if let Some(problem) = self.opened.state.problem() {
-            self.course.add(&learned.observation, &problem.price);
-        }
-        if let Some(found) = self.opened.state.learned(learned) {
-            self.calibrated(&found)?;
-        }
-        Ok(())
-    }
-
-    fn calibrated(&mut self, found: &crate::journal::Calibrated) -> Result<(), RealError> {
-        self.opened.journal.append(found)?;
-        // They were made from a grid, so they are one.
-        let _ = self.opened.state.calibrated(&found.limits);
-        self.opened.journal.sync()?;
-        Ok(())
-    }
-
-    fn played(self) -> Played {
-        self.course.played()
     }
 }
 
-/// Pulls one after the other, whoever's turn it is.
-struct Turns<'a, 'g> {
-    ground: &'a mut Ground<'g>,
+impl Watch for Side<'_> {
+    fn replayed(&mut self, step: &Step) {
+        if let Step::Learned(learned) = step {
+            self.add(learned);
+        }
+    }
+
+    fn learned(&mut self, learned: &Learned, _: &Now<'_>) {
+        self.add(learned);
+        (self.count.news)(self.count.done.get(), self.count.all);
+    }
+}
+
+/// What all runs of a study share.
+struct Session<'a> {
+    pool: &'a mut SlotPool,
     signals: Signals,
-    /// Seconds that rounds of all sessions took.
-    spent: f64,
-    wall: Option<f64>,
+    wall: Wall,
 }
 
-impl Turns<'_, '_> {
-    /// Whoever has played least is next, so that a study that was left goes on in turns.
-    async fn take_turns(
+impl Session<'_> {
+    /// Lets runs take turns until all of them are done.
+    async fn drive<'a>(
         &mut self,
-        sides: &mut [Side<'_>],
-        rounds: u64,
-        before: u64,
-        all: u64,
-    ) -> Result<Halt, RealError> {
-        loop {
-            let played: u64 = sides.iter().map(|side| side.rounds().min(rounds)).sum();
-            (self.ground.news)(before + played, all);
-            let next = sides.iter_mut().min_by_key(|side| side.rounds());
-            let Some(side) = next.filter(|side| side.rounds() < rounds) else {
-                return Ok(Halt::Done);
-            };
-            if let Some(halt) = self.one_pull(side).await? {
-                return Ok(halt);
-            }
-        }
+        runs: Vec<Run<Side<'a>>>,
+    ) -> Result<(Vec<Run<Side<'a>>>, EndReason), RealError> {
+        hopeful(&runs)?;
+        let driver = Driver::begin(runs, self.pool, &mut self.signals, self.wall)?;
+        let driven = driver.drive().await?;
+        hopeful(&driven.runs)?;
+        self.wall.spent += driven.runs.iter().map(Run::seconds).sum::<f64>();
+        Ok((driven.runs, driven.reason))
     }
+}
 
-    /// Runs one pull of a side and lets it learn; or why nothing more may run.
-    async fn one_pull(&mut self, side: &mut Side<'_>) -> Result<Option<Halt>, RealError> {
-        let left = self.wall.map(|wall| wall - self.spent);
-        if left.is_some_and(|left| left <= 0.0) {
-            return Ok(Some(Halt::Wall));
-        }
-        let (before, clock) = (side.seconds, Clock::from(side.seconds));
-        let began = Instant::now();
-        let pull = side.next()?;
-        self.ground.target.start(Start {
-            slot: 0,
-            round: pull.round,
-            pull: pull.pull(),
-            seed: pull.seed.unwrap_or_default(),
-        });
-        let over = left.and_then(|left| {
-            let left = std::time::Duration::try_from_secs_f64(left).ok()?;
-            began.checked_add(left)
-        });
-        let never = Instant::now() + std::time::Duration::from_secs(1 << 30);
-        let mut halt = None;
-        let ending = loop {
-            tokio::select! {
-                Some(ended) = self.ground.ends.recv() => break ended.ending,
-                () = self.signals.next(), if halt.is_none() => halt = Some(Halt::Interrupted),
-                () = tokio::time::sleep_until(over.unwrap_or(never)), if halt.is_none() => halt = Some(Halt::Wall),
-            }
-            self.ground.target.stop(0);
-        };
-        side.seconds = clock.seconds();
-        // What was lost while it was being stopped runs again when the study goes on.
-        let is_lost = matches!(ending, Ending::Lost { .. } | Ending::NotStarted(_));
-        if halt.is_none() || !is_lost {
-            match side.settle(&pull, ending, &mut self.signals).await? {
-                Settled::Brought(outcome) => side.brought(pull, *outcome)?,
-                Settled::Again => side.opened.progress.in_flight.push_front(pull),
-                Settled::Interrupted => halt = halt.or(Some(Halt::Interrupted)),
-            }
-        }
-        // Choosing and writing down take time too, with short pulls most of it.
-        side.seconds = clock.seconds();
-        self.spent += side.seconds - before;
-        Ok(halt)
+/// Refuses to continue if the first pulls of a run all failed.
+fn hopeful(runs: &[Run<Side<'_>>]) -> Result<(), RealError> {
+    let is_hopeless = |run: &&Run<Side<'_>>| run.over() == Some(EndReason::FirstFailures);
+    match runs.iter().find(is_hopeless) {
+        Some(run) => Err(RealError::Hopeless {
+            policy: run.watch.label.clone(),
+        }),
+        None => Ok(()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a study found for one policy on one setting, as it is written down.
+//! The results of one policy on one setting, as they are written to files.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use super::source::OWN_GRID;
 use super::statistics::Running;
 use crate::policy::{PolicyKind, Problem};
 
-/// A mean with its standard error; unknown (null) where there is nothing to reckon it from.
+/// A mean with its standard error. Unknown (null) if there is nothing to compute it from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
     /// Mean over repetitions.
@@ -28,7 +28,7 @@ pub struct Spread {
     pub sd: Option<f64>,
 }
 
-/// A sum on the way: round, mean over repetitions, standard error.
+/// A sum over the rounds: round, mean over repetitions, standard error.
 pub type Curve = Vec<(u64, f64, Option<f64>)>;
 
 /// How one policy did on one setting.
@@ -50,23 +50,23 @@ pub struct Standing {
     pub rounds: u64,
     /// Repetitions.
     pub repetitions: u64,
-    /// The pair to find; unknown where pulls were really run.
+    /// The pair to find. Unknown for real runs.
     pub best: Option<Best>,
-    /// Cumulative regret after the last round; unknown with the best pair.
+    /// Cumulative regret after the last round. Unknown if the best pair is.
     pub regret: Estimate,
     /// Cumulative reward after the last round.
     pub reward: Estimate,
-    /// Cumulative gain after the last round, as it was seen.
+    /// Cumulative gain after the last round, as observed.
     pub gain: Estimate,
     /// Share of rounds without a reward.
     pub censored: Spread,
-    /// Regret of the pair recommended at the end; unknown if a repetition ended without a recommendation.
+    /// Regret of the pair recommended at the end. Unknown if a repetition ended without a recommendation.
     pub simple_regret: Estimate,
-    /// Cumulative regret on the way; empty where it is unknown.
+    /// Cumulative regret over the rounds. Empty if it is unknown.
     pub curve: Curve,
-    /// Cumulative reward on the way.
+    /// Cumulative reward over the rounds.
     pub reward_curve: Curve,
-    /// Cumulative gain on the way.
+    /// Cumulative gain over the rounds.
     pub gain_curve: Curve,
     /// The policy with the options that differ from its defaults: `rcucb:alpha=0.25`.
     #[serde(skip)]
@@ -84,7 +84,7 @@ impl Standing {
     }
 }
 
-/// What policies were set against each other on.
+/// What policies are compared on.
 pub(super) struct Posed<'a> {
     pub(super) name: &'a str,
     pub(super) grid: &'a str,
@@ -92,8 +92,8 @@ pub(super) struct Posed<'a> {
     pub(super) best: Option<Best>,
 }
 
-/// A standing in the making: repetitions are added one by one, in order.
-pub(super) struct Tally {
+/// Collects a standing: repetitions are added one by one, in order.
+pub(super) struct Repetitions {
     checkpoints: Vec<u64>,
     regret: Vec<Running>,
     reward: Vec<Running>,
@@ -102,7 +102,7 @@ pub(super) struct Tally {
     simple_regret: Running,
 }
 
-impl Tally {
+impl Repetitions {
     pub(super) fn new(rounds: u64) -> Self {
         Self::over(checkpoints(rounds))
     }
@@ -180,7 +180,7 @@ impl Tally {
     }
 }
 
-/// The policy as one would write it on the command line, without what is default anyway.
+/// The policy as written on the command line, without its defaults.
 pub(super) fn label(policy: &PolicyKind) -> String {
     let name = policy.name();
     let default = PolicyKind::from_options(name, vec![]).map(|policy| policy.parameters());

@@ -15,9 +15,9 @@ pub struct Setting {
     pub name: String,
     /// The grid as the user named it.
     pub grid: String,
-    /// What policies know of it.
+    /// What policies know about it.
     pub problem: Problem,
-    /// What it does with a pull.
+    /// What runs a pull.
     pub target: Box<dyn VirtualTarget>,
     /// Gains nu(i, tau), arm by arm, limits ascending.
     gains: Vec<f64>,
@@ -34,12 +34,12 @@ pub struct Best {
     pub limit: Limit,
     /// nu*.
     pub gain: f64,
-    /// The probability that it brings no reward.
+    /// The probability that it returns no reward.
     pub censored: f64,
 }
 
 impl Setting {
-    /// Works out the gain of every pair.
+    /// Computes the gain of every pair.
     pub fn new(
         name: String,
         grid: String,
@@ -54,7 +54,7 @@ impl Setting {
         let gains: Vec<f64> = pairs()
             .map(|(arm, limit)| target.gain(arm, limit, &problem.price))
             .collect();
-        // Of equals the first, as everywhere.
+        // Of equals, the first, as everywhere.
         let mut best: Option<(f64, ArmId, Limit)> = None;
         for ((arm, limit), gain) in pairs().zip(&gains) {
             if best.is_none_or(|(most, ..)| *gain > most) {
@@ -88,7 +88,7 @@ impl Setting {
     }
 }
 
-/// Regrets of pulls: those on the grid from the table, others (z-RCUCB makes its own limits) reckoned once each.
+/// Regrets of pulls: those on the grid from the table, others (z-RCUCB makes its own limits) computed once each.
 pub(super) struct Regrets<'a> {
     setting: &'a Setting,
     off_grid: HashMap<(ArmId, u64), f64>,
@@ -102,7 +102,7 @@ impl<'a> Regrets<'a> {
         }
     }
 
-    /// nu* - nu(i, tau). Below 0 where a limit off the grid is better than any on it.
+    /// nu* - nu(i, tau). Negative if a limit off the grid is better than any on it.
     pub(super) fn of(&mut self, pull: Pull) -> f64 {
         let Setting {
             problem,

@@ -11,16 +11,12 @@ use crate::target::VirtualTarget;
 use crate::target::recorded::Recorded;
 use crate::target::synthetic::{Grid, Synthetic, SyntheticProblem};
 
-/// What the limits are called where a scenario has its own.
+/// The name of the limits if a scenario has its own.
 pub(super) const OWN_GRID: &str = "scenario";
 
 /// The limits, which a study must know from the start.
 pub(super) fn limits_of(scenario: &Scenario) -> Result<LimitGrid, StudyError> {
-    match &scenario.limits.from {
-        LimitSource::Grid(grid) => Ok(grid.clone()),
-        LimitSource::Max(max) => Ok(LimitGrid::new([max.get()]).expect("a limit is a grid of one")),
-        LimitSource::Calibrate(_) => Err(StudyError::Calibrated),
-    }
+    scenario.limits.from.grid().ok_or(StudyError::Calibrated)
 }
 
 impl Setting {
@@ -42,8 +38,8 @@ impl Setting {
         )
     }
 
-    /// The problem a scenario poses, under its name. Instances kept back for the test are not met; limits that are to be
-    /// calibrated are found first, in virtual time, and policies are told nothing but the limits.
+    /// The problem of a scenario, under its name. Held-out instances are not met. If limits are to be calibrated, they
+    /// are found first, in virtual time, and policies learn only the limits.
     pub fn of_scenario(scenario: &Scenario) -> Result<Self, StudyError> {
         let (own, target): (Option<LimitGrid>, Box<dyn VirtualTarget>) = match &scenario.target {
             Target::Synthetic(spec) => (
@@ -58,6 +54,11 @@ impl Setting {
                 if !matches!(scenario.limits.from, LimitSource::Calibrate(_)) {
                     training.check_limits(&limits_of(scenario)?)?;
                 }
+                (None, Box::new(training))
+            }
+            Target::Surrogate(surrogate) => {
+                let training = surrogate.open(&scenario.space)?;
+                let training = training.ok_or(StudyError::NothingToTrainOn)?;
                 (None, Box::new(training))
             }
             Target::External(_) => return Err(StudyError::External),

@@ -9,7 +9,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Takes in one more value.
+    /// Adds a value.
     pub(super) fn add(&mut self, value: f64) {
         self.count += 1;
         let before = value - self.mean;
@@ -22,17 +22,17 @@ impl Running {
         self.count
     }
 
-    /// Their mean; 0 of none.
+    /// Their mean, or 0 without values.
     pub(super) fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// Standard deviation as estimated from a sample; none of fewer than two values.
+    /// The sample standard deviation. `None` with fewer than two values.
     pub(super) fn deviation(&self) -> Option<f64> {
         (self.count > 1).then(|| (self.squares / (self.count - 1) as f64).sqrt())
     }
 
-    /// Standard error of the mean; none of fewer than two values.
+    /// The standard error of the mean. `None` with fewer than two values.
     pub(super) fn error(&self) -> Option<f64> {
         self.deviation()
             .map(|deviation| deviation / (self.count as f64).sqrt())

@@ -8,7 +8,7 @@ use super::setting::Best;
 /// Widest bar, in characters.
 const BAR: usize = 16;
 
-/// Writes a table per problem and grid, the policy with the least regret first; where that is unknown, the one with the
+/// Writes a table per problem and grid, the policy with the least regret first. If regret is unknown, the one with the
 /// largest gain.
 pub fn text(standings: &[Standing], to: &mut dyn Write) -> io::Result<()> {
     for group in by_setting(standings) {
@@ -24,7 +24,7 @@ pub fn text(standings: &[Standing], to: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Standings of the same problem and grid, which stand together.
+/// Groups standings by problem and grid. Those of a group are adjacent.
 pub(super) fn by_setting(standings: &[Standing]) -> impl Iterator<Item = &[Standing]> {
     standings.chunk_by(|a, b| (&a.problem, &a.grid) == (&b.problem, &b.grid))
 }
@@ -55,7 +55,7 @@ fn setting_text(group: &[Standing], to: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(to)?;
     let mut ranked: Vec<&Standing> = group.iter().collect();
-    // Ascending: regret, or the gain that is missing.
+    // Ascending: regret, or negated gain.
     let loss = |of: &Standing| match (of.regret.mean, of.gain.mean) {
         (Some(regret), _) => regret,
         (None, Some(gain)) => -gain,
@@ -96,14 +96,14 @@ fn setting_text(group: &[Standing], to: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// On which side the cells of a column end alike.
+/// The alignment of a column.
 #[derive(Clone, Copy, PartialEq)]
 enum Side {
     Left,
     Right,
 }
 
-/// A column with its head.
+/// A column with its heading.
 struct Column {
     cells: Vec<String>,
     side: Side,
@@ -132,7 +132,7 @@ impl Column {
     }
 }
 
-/// A bar as long as the value's part of the largest, to an eighth of a character.
+/// A bar for the value's share of the largest, to an eighth of a character.
 pub(super) fn bar(value: f64, largest: f64) -> String {
     if largest.is_nan() || largest <= 0.0 || value.is_nan() || value <= 0.0 {
         return String::new();
@@ -159,7 +159,7 @@ pub(super) fn with_error(value: &str, error: Option<String>) -> String {
     }
 }
 
-/// As many decimals as make four digits or so of the larger number.
+/// As many decimals as give the larger number about four digits.
 pub(super) fn decimals(estimate: Estimate) -> usize {
     let mean = estimate.mean.unwrap_or(0.0).abs();
     match mean.max(estimate.se.unwrap_or(0.0)) {
@@ -169,7 +169,7 @@ pub(super) fn decimals(estimate: Estimate) -> usize {
     }
 }
 
-/// Four digits after the point at most, no zeros at the end.
+/// At most four digits after the point, without trailing zeros.
 pub(super) fn rounded(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -195,7 +195,7 @@ pub(super) fn grouped(value: f64, decimals: usize) -> String {
     result + fraction
 }
 
-/// Writes one row per problem, grid and policy; what is unknown is empty.
+/// Writes one row per problem, grid and policy. Unknown values are empty.
 pub fn summary_csv(standings: &[Standing], to: impl Write) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(to);
     csv.write_record([
@@ -253,7 +253,7 @@ pub fn summary_csv(standings: &[Standing], to: impl Write) -> io::Result<()> {
     csv.flush()
 }
 
-/// Writes one row per point of every curve; what is unknown is empty.
+/// Writes one row per point of every curve. Unknown values are empty.
 pub fn curves_csv(standings: &[Standing], to: impl Write) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(to);
     csv.write_record([

@@ -1,4 +1,4 @@
-//! All repetitions of all policies on all settings, on as many cores as there are.
+//! All repetitions of all policies on all settings, on all cores.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,28 +8,30 @@ use std::thread;
 use super::curve::checkpoints;
 use super::play::{play, seed_of};
 use super::progress::Progress;
-use super::result::{Standing, Tally};
+use super::result::{Repetitions, Standing};
 use super::setting::Setting;
 use crate::policy::PolicyKind;
 
 /// What a study plays.
-pub struct Plan {
-    /// On what.
+pub struct VirtualStudy {
+    /// The settings to play on.
     pub settings: Vec<Setting>,
-    /// Who.
+    /// The policies that play.
     pub policies: Vec<PolicyKind>,
     /// Rounds of a repetition.
     pub rounds: u64,
-    /// How often each policy meets each setting.
+    /// How often each policy plays each setting.
     pub repetitions: u64,
-    /// Where all randomness comes from.
+    /// The seed of all randomness.
     pub seed: u64,
     /// How many repetitions run at a time.
     pub threads: usize,
+    /// Pulls in flight in every repetition.
+    pub slots: usize,
 }
 
-impl Plan {
-    /// Rounds over all.
+impl VirtualStudy {
+    /// Rounds in total.
     pub fn total_rounds(&self) -> u64 {
         let meetings = self.settings.len() as u64 * self.policies.len() as u64;
         meetings
@@ -37,7 +39,7 @@ impl Plan {
             .saturating_mul(self.rounds)
     }
 
-    /// The setting and policy of a meeting, counted setting by setting.
+    /// The setting and policy with this number, counted setting by setting.
     fn meeting(&self, number: usize) -> (&Setting, &PolicyKind) {
         let policies = self.policies.len();
         (
@@ -47,13 +49,13 @@ impl Plan {
     }
 }
 
-/// Plays everything and gives the standings, setting by setting, policies in their order.
-pub fn play_all(plan: &Plan, progress: &Progress) -> Vec<Standing> {
+/// Plays everything and returns the standings, setting by setting, in the order of the policies.
+pub fn play_all(plan: &VirtualStudy, progress: &Progress) -> Vec<Standing> {
     let meetings = plan.settings.len() * plan.policies.len();
     let games = (meetings as u64).saturating_mul(plan.repetitions);
     let checkpoints = checkpoints(plan.rounds);
     let mut standings = Vec::with_capacity(meetings);
-    let mut tally = Tally::new(plan.rounds);
+    let mut tally = Repetitions::new(plan.rounds);
     in_order(
         games,
         plan.threads,
@@ -61,7 +63,7 @@ pub fn play_all(plan: &Plan, progress: &Progress) -> Vec<Standing> {
             let (setting, policy) = plan.meeting((game / plan.repetitions) as usize);
             progress.at(|| format!("{} {} {}", setting.name, setting.grid, policy.name()));
             let seed = seed_of(plan.seed, game % plan.repetitions);
-            play(setting, policy, seed, &checkpoints, &|more| {
+            play(setting, policy, (seed, plan.slots), &checkpoints, &|more| {
                 progress.advance(more);
             })
         },
@@ -70,15 +72,15 @@ pub fn play_all(plan: &Plan, progress: &Progress) -> Vec<Standing> {
             if (game + 1) % plan.repetitions == 0 {
                 let (setting, policy) = plan.meeting(standings.len());
                 standings.push(tally.standing(&setting.posed(), policy));
-                tally = Tally::new(plan.rounds);
+                tally = Repetitions::new(plan.rounds);
             }
         },
     );
     standings
 }
 
-/// Works on games 0..`games` on several threads, and hands over what they brought in the order of their numbers: sums of
-/// floating-point numbers depend on it, and nothing else may.
+/// Plays games 0..`games` on several threads, and passes on their results in the order of their numbers, because sums
+/// of floating-point numbers depend on the order.
 pub(super) fn in_order<T: Send>(
     games: u64,
     threads: usize,

@@ -1,4 +1,4 @@
-//! The built-in forest as target: fits on threads of their own, or in a process of its own.
+//! The built-in forest as a target. Fits run on separate threads, or in a separate process.
 //!
 //! ```
 //! use captime::scenario::{Target, parse};
@@ -17,17 +17,17 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 
 use super::{Ended, Ending, Ends, Failing, Guard, Measured, Outcome, Start, Target};
-use crate::learner::engine::{self, EngineError, EngineKind, EngineOutcome};
-use crate::learner::{
-    Allowance, Consumed, Dataset, DatasetError, LevelOrder, Normalise, Params, ReadOptions,
-    Resource, Split, Stop, Task,
-};
 use crate::listed;
 use crate::round::{Observation, Pull};
 use crate::scenario::{self, Guards, Levels, ScoreForm, ScorePlace, Template};
 use crate::space::{Configuration, Space, Value};
+use captime_forest::engine::{self, EngineError, EngineOutcome};
+use captime_forest::{
+    Allowance, Consumed, Dataset, DatasetError, LevelOrder, Metric, Normalise, Params, ReadOptions,
+    Resource, Scoring, Split, Stop,
+};
 
-/// What a slot's thread needs.
+/// What the threads of all slots share.
 struct Shared {
     data: Dataset,
     forest: scenario::Forest,
@@ -44,7 +44,7 @@ pub struct ForestTarget {
 
 struct Slot {
     starts: mpsc::Sender<(Start, Arc<Stop>)>,
-    /// What no fit may exceed, besides its limit.
+    /// Bounds on every fit, besides its limit.
     guards: Vec<Allowance>,
     /// Ends the fit under way.
     stop: Arc<Stop>,
@@ -52,7 +52,8 @@ struct Slot {
 
 /// Whether the engine of a scenario's forest can learn from its data.
 pub fn accepts(forest: &scenario::Forest, data: &Dataset) -> Result<(), EngineError> {
-    engine(forest.engine).engine().accepts(data)
+    forest.engine.engine().accepts(data)?;
+    forest.engine.scores_by(forest.reward, data.task())
 }
 
 /// Reads the data of a scenario's forest.
@@ -68,17 +69,13 @@ pub fn read_data(forest: &scenario::Forest) -> Result<Dataset, DatasetError> {
         drop: forest.drop.clone(),
         levels,
         order,
-        task: match forest.task {
-            scenario::Task::Auto => None,
-            scenario::Task::Regression => Some(Task::Regression),
-            scenario::Task::Classification => Some(Task::Classification),
-        },
+        task: forest.task,
     };
     Dataset::read(&forest.data, &options)
 }
 
 impl ForestTarget {
-    /// Starts a thread per slot; `cpus` are those of each slot, if they have their own.
+    /// Starts a thread per slot. `cpus` are those of each slot, if it has its own.
     pub fn start(
         data: Dataset,
         forest: scenario::Forest,
@@ -88,7 +85,7 @@ impl ForestTarget {
         cpus: Option<&[Vec<usize>]>,
         ends: Ends,
     ) -> std::io::Result<Self> {
-        let of = limits.of;
+        let of = limits.of.into();
         let shared = Arc::new(Shared {
             data,
             forest,
@@ -132,7 +129,7 @@ impl Target for ForestTarget {
     }
 }
 
-/// Keeps this thread, and those it starts, on some CPUs; without the right to do so it stays where it is.
+/// Pins this thread, and those it starts, to some CPUs. Without permission it stays unpinned.
 fn pin(cpus: Option<&[usize]>) {
     let Some(cpus) = cpus else { return };
     let mut set = nix::sched::CpuSet::new();
@@ -143,7 +140,7 @@ fn pin(cpus: Option<&[usize]>) {
 
 fn work(shared: &Shared, inbox: &mpsc::Receiver<(Start, Arc<Stop>)>) {
     while let Ok((start, stop)) = inbox.recv() {
-        // A panic in a fit is a failure of that pull, not the end of the night.
+        // A panic in a fit fails that pull and does not end the run.
         let run = std::panic::AssertUnwindSafe(|| fit(shared, &start, &stop));
         let ending = std::panic::catch_unwind(run)
             .unwrap_or_else(|_| failed(&start, "the fit panicked".into(), None));
@@ -162,7 +159,7 @@ fn work(shared: &Shared, inbox: &mpsc::Receiver<(Start, Arc<Stop>)>) {
 }
 
 fn fit(shared: &Shared, start: &Start, stop: &Arc<Stop>) -> Ending {
-    let configuration = shared.space.configuration(start.pull.arm);
+    let configuration = start.configuration_in(&shared.space);
     let params = match params(&configuration, start.seed, shared.forest.threads) {
         Ok(params) => params,
         Err(reason) => return failed(start, reason, None),
@@ -175,7 +172,7 @@ fn fit(shared: &Shared, start: &Start, stop: &Arc<Stop>) -> Ending {
         resource: shared.of,
         amount: start.pull.limit.get(),
     };
-    let outcome = engine(shared.forest.engine).engine().run(&engine::Fit {
+    let outcome = shared.forest.engine.engine().run(&engine::Fit {
         data: &shared.data,
         split: &split,
         params: &params,
@@ -195,29 +192,23 @@ fn fit(shared: &Shared, start: &Start, stop: &Arc<Stop>) -> Ending {
         }
         Ok(EngineOutcome::Done(fitted)) => {
             let consumed = fitted.consumed;
-            // The last stretch of a fit, and its predictions, come after its last look.
+            // The last part of a fit, and its predictions, come after its last check.
             let over = guards(shared.of, shared.guards)
                 .into_iter()
                 .find(|guard| consumed.of(guard.resource) > guard.amount);
             if let Some(guard) = over {
                 return guarded(start, shared.of, &consumed, named(guard.resource));
             }
-            let by = match shared.forest.normalise {
-                scenario::Normalise::Range => Normalise::Range,
-                scenario::Normalise::Sd => Normalise::Sd,
+            let scoring = Scoring {
+                normalise: shared.forest.normalise,
+                metric: shared.forest.reward,
             };
-            let seen = shared.data.evaluate(&split.test, &fitted.predicted, by);
+            let probabilities = fitted.probabilities.as_deref();
+            let seen = shared
+                .data
+                .evaluate(&split.test, &fitted.predicted, probabilities, scoring);
             brought(start.pull, shared.of, &consumed, Some(seen.reward))
         }
-    }
-}
-
-/// The engine that a scenario names.
-pub(crate) fn engine(engine: scenario::Engine) -> EngineKind {
-    match engine {
-        scenario::Engine::Builtin => EngineKind::Builtin,
-        scenario::Engine::Smartcore => EngineKind::Smartcore,
-        scenario::Engine::Linfa => EngineKind::Linfa,
     }
 }
 
@@ -256,28 +247,21 @@ fn measured(consumed: &Consumed) -> Measured {
     }
 }
 
-/// A reward, or none if the fit was stopped at its limit.
+/// The outcome: a reward, or censored if the fit was stopped at its limit.
 fn brought(pull: Pull, of: Resource, consumed: &Consumed, reward: Option<f64>) -> Ending {
     let used = consumed.of(of);
     let seen = match reward {
         Some(reward) => Observation::ended(pull, reward, used),
         None => Observation::censored(pull, pull.limit.get()),
     };
-    Ending::Brought(Box::new(Outcome {
-        observation: seen.unwrap_or(Observation::failed(pull)),
-        failure: None,
-        consumption: Some(used),
-        score: None,
-        is_clamped: false,
-        measured: measured(consumed),
-    }))
+    let seen = seen.unwrap_or(Observation::failed(pull));
+    Ending::Brought(Box::new(Outcome::of(seen, Some(used), measured(consumed))))
 }
 
 fn guarded(start: &Start, of: Resource, consumed: &Consumed, guard: Guard) -> Ending {
     let failing = Failing {
-        reason: format!("hit the {} guard", guard.name()),
         guard: Some(guard),
-        stderr: String::new(),
+        ..Failing::new(format!("hit the {} guard", guard.name()))
     };
     let outcome = Outcome::failed(
         start.pull,
@@ -289,20 +273,15 @@ fn guarded(start: &Start, of: Resource, consumed: &Consumed, guard: Guard) -> En
 }
 
 fn failed(start: &Start, reason: String, consumption: Option<f64>) -> Ending {
-    let failing = Failing {
-        reason,
-        guard: None,
-        stderr: String::new(),
-    };
     Ending::Brought(Box::new(Outcome::failed(
         start.pull,
-        failing,
+        Failing::new(reason),
         consumption,
         Measured::default(),
     )))
 }
 
-/// The guards on what the limit itself is not counted in.
+/// The guards on resources other than the limited one.
 fn guards(of: Resource, guards: Guards) -> Vec<Allowance> {
     let of_each = [
         (Resource::Wall, guards.wall),
@@ -324,9 +303,15 @@ fn named(guard: Resource) -> Guard {
     }
 }
 
-/// The same forest as a command, for a process of its own: `captime forest` with the parameters as options.
+/// The same forest as a command for a separate process: `captime forest` with the parameters as options.
 pub fn as_command(forest: &scenario::Forest, space: &Space, binary: &Path) -> scenario::Command {
-    let plain = |text: &str| text.replace('{', "{{").replace('}', "}}");
+    let plain = |text: &str| {
+        ['{', '}', '[', ']']
+            .iter()
+            .fold(text.to_owned(), |text, letter| {
+                text.replace(*letter, &format!("{letter}{letter}"))
+            })
+    };
     let data = std::path::absolute(&forest.data).unwrap_or_else(|_| forest.data.clone());
     let mut words = vec![
         plain(&binary.display().to_string()),
@@ -337,15 +322,16 @@ pub fn as_command(forest: &scenario::Forest, space: &Space, binary: &Path) -> sc
         format!("--train={}", forest.train),
         "--seed={seed}".into(),
         format!("--threads={}", forest.threads),
-        format!("--engine={}", engine(forest.engine).name()),
+        format!("--engine={}", forest.engine.name()),
     ];
-    match forest.task {
-        scenario::Task::Auto => {}
-        scenario::Task::Regression => words.push("--task=regression".into()),
-        scenario::Task::Classification => words.push("--task=classification".into()),
+    if let Some(task) = forest.task {
+        words.push(format!("--task={}", task.name()));
     }
-    if forest.normalise == scenario::Normalise::Sd {
-        words.push("--normalise=sd".into());
+    if forest.normalise != Normalise::default() {
+        words.push(format!("--normalise={}", forest.normalise.name()));
+    }
+    if forest.reward != Metric::default() {
+        words.push(format!("--reward={}", forest.reward.name()));
     }
     if !forest.drop.is_empty() {
         words.push(format!("--drop={}", plain(&listed::write(&forest.drop))));
@@ -373,6 +359,7 @@ pub fn as_command(forest: &scenario::Forest, space: &Space, binary: &Path) -> sc
             templates,
             form: scenario::ParamsForm::default(),
             placed: vec![],
+            own: BTreeMap::new(),
         },
         env: vec![],
         directory: ".".into(),
@@ -386,10 +373,11 @@ pub fn as_command(forest: &scenario::Forest, space: &Space, binary: &Path) -> sc
             scale: None,
         },
         output_limit: 1 << 16,
+        contain: None,
     }
 }
 
-/// The same, keeping a limit on work itself: nobody outside of it can count that.
+/// The same with a limit on work, which only the process itself can count.
 pub fn counting_work(mut command: scenario::Command) -> scenario::Command {
     let words = ["--resource=work", "--limit={limit}"].into_iter();
     let templates = words.filter_map(|word| Template::parse(word).ok());

@@ -1,8 +1,8 @@
 //! What a pull runs. One pull in, one outcome out.
 //!
 //! `command` runs a program under limits, `forest` fits the built-in forest; both take real time. `synthetic` and `recorded`
-//! live in virtual time: a pull costs no time of ours, and its expected gain is known exactly, which is what a study needs to
-//! speak of regret. The first draws from the paper's distributions, the second replays runs that somebody measured once:
+//! live in virtual time: a pull takes no real time, and its expected gain is known exactly, so that a study can compute
+//! regret. The first draws from the paper's distributions, the second replays runs that were measured once:
 //!
 //! ```
 //! use captime::round::{ArmId, Limit};
@@ -16,58 +16,18 @@
 //! ```
 
 pub mod command;
-mod error;
 pub mod forest;
 mod outcome;
 pub mod paste;
-pub mod recorded;
+mod prepare;
+mod runner;
 mod running;
-pub mod synthetic;
+mod slots;
+pub mod wrapper;
 
-pub use error::TargetError;
+pub use crate::simulated::{Ran, TargetError, VirtualTarget, recorded, synthetic};
 pub use outcome::{Failing, Guard, Inexact, Measured, Outcome};
-pub use running::{Ended, Ending, Ends, InVirtualTime, Start, Target};
-
-use crate::round::{ArmId, Limit, Observation, Price, Pull, Round};
-
-/// A target whose pulls take no time, and whose gains are known.
-pub trait VirtualTarget: Send + Sync {
-    /// How many arms it has.
-    fn arms(&self) -> usize;
-
-    /// How many instances it draws from; 0 if it knows no instances.
-    fn instances(&self) -> usize {
-        0
-    }
-
-    /// Their names; empty where they have none.
-    fn instance_names(&self) -> &[String] {
-        &[]
-    }
-
-    /// The pull with its instance: the one it names, or where there are instances and it names none, one drawn by
-    /// (seed, round).
-    fn with_instance(&self, _seed: u64, _round: Round, pull: Pull) -> Pull {
-        pull
-    }
-
-    /// Runs a pull: a function of its arguments only, so that a journal can be replayed.
-    ///
-    /// A pull without instance gets that of [`with_instance`](Self::with_instance); the observation's pull says which.
-    fn run(&self, seed: u64, round: Round, pull: Pull) -> Ran;
-
-    /// The expected gain of a pair, the paper's nu(i, tau), exactly.
-    fn gain(&self, arm: ArmId, limit: Limit, price: &Price) -> f64;
-
-    /// The probability that a pull of this pair brings no reward, the paper's 1 - P_i^(c)(tau).
-    fn censored(&self, arm: ArmId, limit: Limit) -> f64;
-}
-
-/// A pull that was run in virtual time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ran {
-    /// What was seen of it.
-    pub observation: Observation,
-    /// What it used until it ended or was stopped.
-    pub consumption: f64,
-}
+pub use prepare::{PrepareError, PreparedTarget, dataset, prepare};
+pub use runner::{Cancel, Enforcement, Runner, Running};
+pub use running::{Ended, Ending, Ends, InVirtualTime, PoolChange, SlotPool, Start, Target};
+pub use slots::{CpuClaim, allowed_cpus};

@@ -1,9 +1,14 @@
-//! What a pull brought, with all that was measured on the way.
+//! The outcome of a pull, with everything that was measured.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::round::{Observation, Pull};
 
-/// The fixed bound a pull ran into; to hit one is a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The fixed bound that a pull ran into. Hitting one is a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Guard {
     /// On wall time, while the policy limits something else.
     Wall,
@@ -16,7 +21,7 @@ pub enum Guard {
 }
 
 impl Guard {
-    /// As scenarios call it.
+    /// Its name in scenarios.
     pub fn name(self) -> &'static str {
         match self {
             Self::Wall => "wall",
@@ -27,7 +32,7 @@ impl Guard {
     }
 }
 
-/// What a pull brought.
+/// The outcome of a pull.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// What the policy sees of it.
@@ -36,27 +41,32 @@ pub struct Outcome {
     pub failure: Option<Failing>,
     /// What it used of the limited resource, however it ended.
     pub consumption: Option<f64>,
-    /// The score as it was read, where it had to be mapped to a reward.
+    /// The score as it was read, if it had to be mapped to a reward.
     pub score: Option<f64>,
-    /// Whether the score lay outside of `worst` and `best`.
+    /// Whether the score was outside `worst` and `best`.
     pub is_clamped: bool,
-    /// What else is known of it.
+    /// The text that the reward was read from, shortened for display.
+    pub read: Option<String>,
+    /// Everything else that was measured.
     pub measured: Measured,
+    /// The node it ran on, if that is not this machine.
+    pub node: Option<Arc<str>>,
 }
 
 /// Why a pull gave no reward.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failing {
     /// In words.
     pub reason: String,
-    /// The guard it hit, if that was it.
+    /// The guard it hit, if any.
     pub guard: Option<Guard>,
     /// The end of what it wrote to stderr.
     pub stderr: String,
 }
 
-/// What was measured of a pull that really ran.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+/// What was measured on a pull that really ran.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Measured {
     /// Seconds on the clock.
     pub wall: Option<f64>,
@@ -68,12 +78,13 @@ pub struct Measured {
     pub exit: Option<i32>,
     /// Signal that ended it.
     pub signal: Option<i32>,
-    /// What of it is less exact than the session promised.
+    /// Which values are less exact than the session promised.
     pub inexact: Inexact,
 }
 
-/// What was measured, and limited, less exactly than it should have been: such numbers are lower bounds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What was measured and limited less exactly than promised. Such numbers are lower bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Inexact {
     /// CPU time.
     pub cpu: bool,
@@ -82,7 +93,7 @@ pub struct Inexact {
 }
 
 impl Inexact {
-    /// As the journal has it: `cpu`, `memory` or `cpu,memory`; none if all is as it should be.
+    /// The journal's word for it: `cpu`, `memory` or `cpu,memory`. `None` if everything is exact.
     pub fn name(self) -> Option<&'static str> {
         match (self.cpu, self.memory) {
             (false, false) => None,
@@ -92,7 +103,7 @@ impl Inexact {
         }
     }
 
-    /// What is worse than `promised`, which may be inexact itself.
+    /// What is less exact than `promised`, which may be inexact itself.
     #[must_use]
     pub fn beyond(self, promised: Self) -> Self {
         Self {
@@ -103,6 +114,20 @@ impl Inexact {
 }
 
 impl Outcome {
+    /// A pull with this observation, which used this much of the limited resource.
+    pub fn of(observation: Observation, consumption: Option<f64>, measured: Measured) -> Self {
+        Self {
+            observation,
+            failure: None,
+            consumption,
+            score: None,
+            is_clamped: false,
+            read: None,
+            measured,
+            node: None,
+        }
+    }
+
     /// A pull that failed.
     pub fn failed(
         pull: Pull,
@@ -111,12 +136,19 @@ impl Outcome {
         measured: Measured,
     ) -> Self {
         Self {
-            observation: Observation::failed(pull),
             failure: Some(failing),
-            consumption,
-            score: None,
-            is_clamped: false,
-            measured,
+            ..Self::of(Observation::failed(pull), consumption, measured)
+        }
+    }
+}
+
+impl Failing {
+    /// A failure with no details but its reason.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            guard: None,
+            stderr: String::new(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a pull runs, as a line to paste into a shell. The summary, `best` and the report's page all show these.
+//! What a pull runs, as a line to paste into a shell. The summary, `best` and the report show such lines.
 //!
 //! ```
 //! use captime::round::{ArmId, Limit, Pull};
@@ -15,30 +15,32 @@
 
 use std::path::Path;
 
+use super::Start;
 use super::command::Commands;
 use super::forest::as_command;
 use crate::round::{Limit, Pull};
-use crate::scenario::{Isolation, Launch, Limits, Resource, Scenario, Target};
+use crate::scenario::{FilledCommand, Isolation, Limits, Resource, Scenario, Target};
 
-/// Who is to paste a line.
+/// Where a line will be pasted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paster {
-    /// Somebody in our own current folder, who needs no way to a command that runs there.
+    /// In the current folder.
     Here,
-    /// Somebody we know nothing of: a page is read anywhere.
+    /// Anywhere: the report can be read in any folder.
     Anywhere,
 }
 
-/// A line that runs the pair as the run did: under its limit and all guards, on the first instance; none for virtual targets.
+/// A line that runs the pair as the run did: under its limit and all guards, on the first instance. `None` for virtual
+/// targets.
 pub fn use_line(scenario: &Scenario, pull: Pull, by: Paster) -> Option<String> {
     let pull = Pull {
         limit: pull.limit.written(),
         ..pull
     };
-    let launch = launch(scenario, pull, scenario.seed)?;
+    let filled = filled(scenario, pull, scenario.seed)?;
     let mut guards = guard_options(scenario);
     match &scenario.target {
-        // A fit in our own process looks at its limit itself, and any does at one on work, which `exec` could not count.
+        // An in-process fit checks its limit itself, and so does any fit with a limit on work, which `exec` cannot count.
         Target::Forest(forest)
             if forest.isolation == Isolation::Thread || scenario.limits.of == Resource::Work =>
         {
@@ -47,20 +49,20 @@ pub fn use_line(scenario: &Scenario, pull: Pull, by: Paster) -> Option<String> {
             }
             let limit = forest_limit(scenario.limits.of, pull.limit);
             Some(match &*guards.join(" ") {
-                "" => format!("{} {limit}", launch.shell_line()),
-                guards => format!("{} {limit}", launch.exec_line(guards)),
+                "" => format!("{} {limit}", filled.shell_line()),
+                guards => format!("{} {limit}", filled.exec_line(guards)),
             })
         }
-        // Its paths are whole: it runs anywhere.
-        Target::Forest(_) => Some(launch.exec_line(&exec_options(scenario, pull, guards))),
+        // Its paths are absolute, so it runs anywhere.
+        Target::Forest(_) => Some(filled.exec_line(&exec_options(scenario, pull, guards))),
         _ => {
-            let line = launch.exec_line(&exec_options(scenario, pull, guards));
-            Some(placed(&launch, &line, by))
+            let line = filled.exec_line(&exec_options(scenario, pull, guards));
+            Some(placed(&filled, &line, by))
         }
     }
 }
 
-/// What `exec` enforces: the limit, then the guards.
+/// The options of `exec`: the limit, then the guards.
 fn exec_options(scenario: &Scenario, pull: Pull, guards: Vec<String>) -> String {
     let limit = pull.limit;
     let limit = match scenario.limits.of {
@@ -68,7 +70,14 @@ fn exec_options(scenario: &Scenario, pull: Pull, guards: Vec<String>) -> String 
         Resource::Cpu | Resource::Work => format!("--cpu {limit}s"),
     };
     let grace = grace_option(scenario);
-    let options: Vec<String> = [limit].into_iter().chain(guards).chain(grace).collect();
+    let contain = match &scenario.target {
+        Target::Command(command) => command
+            .contain
+            .map(|contain| format!("--contain {contain}")),
+        _ => None,
+    };
+    let options = [limit].into_iter().chain(guards).chain(grace);
+    let options: Vec<String> = options.chain(contain).collect();
     options.join(" ")
 }
 
@@ -77,7 +86,7 @@ fn grace_option(scenario: &Scenario) -> Option<String> {
     (grace > 0.0).then(|| format!("--grace {grace}s"))
 }
 
-/// The bounds besides the limit's own clock, as options of `exec`.
+/// The bounds on other resources than the limited one, as options of `exec`.
 fn guard_options(scenario: &Scenario) -> Vec<String> {
     let Limits { of, guards, .. } = &scenario.limits;
     let clock = |name: &str, resource: Resource| {
@@ -97,7 +106,7 @@ fn guard_options(scenario: &Scenario) -> Vec<String> {
     .collect()
 }
 
-/// Bytes in the largest unit that says them exactly.
+/// Bytes in the largest unit that is exact.
 fn size(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let exact = units.iter().find(|(unit, _)| bytes.is_multiple_of(*unit));
@@ -114,31 +123,31 @@ fn forest_limit(of: Resource, limit: Limit) -> String {
     }
 }
 
-/// What a pull runs, as a shell in our current folder reads it.
+/// What a pull runs, as a line for a shell in the current folder.
 pub fn command_line(scenario: &Scenario, pull: Pull, seed: u64) -> Option<String> {
-    let launch = launch(scenario, pull, seed)?;
-    let line = launch.shell_line();
+    let filled = filled(scenario, pull, seed)?;
+    let line = filled.shell_line();
     Some(match scenario.target {
         Target::Forest(_) => line,
-        _ => placed(&launch, &line, Paster::Here),
+        _ => placed(&filled, &line, Paster::Here),
     })
 }
 
-/// The line, with the way to its directory where it is not run from there.
-fn placed(launch: &Launch, line: &str, by: Paster) -> String {
+/// The line, with a `cd` to its directory if it has to run there.
+fn placed(filled: &FilledCommand, line: &str, by: Paster) -> String {
     let is_here = || {
-        let there = launch.directory.canonicalize();
+        let there = filled.directory.canonicalize();
         there.is_ok_and(|there| std::env::current_dir().is_ok_and(|here| here == there))
     };
     if by == Paster::Here && is_here() {
         line.to_owned()
     } else {
-        launch.from_elsewhere(line)
+        filled.from_elsewhere(line)
     }
 }
 
-/// What a pull launches; on the first instance where none is given.
-fn launch(scenario: &Scenario, mut pull: Pull, seed: u64) -> Option<Launch> {
+/// The command of a pull, on the first instance if the pull names none.
+fn filled(scenario: &Scenario, mut pull: Pull, seed: u64) -> Option<FilledCommand> {
     let command = match &scenario.target {
         Target::Command(command) => (**command).clone(),
         Target::Forest(forest) => {
@@ -159,5 +168,5 @@ fn launch(scenario: &Scenario, mut pull: Pull, seed: u64) -> Option<Launch> {
         grace: scenario.limits.grace,
         scratch: "/tmp".into(),
     };
-    Some(commands.launch(pull, 1, seed, Path::new("/tmp")))
+    Some(commands.fill(&Start::alone(pull, seed), Path::new("/tmp")))
 }

@@ -1,14 +1,17 @@
-//! How the orchestrator runs pulls on any target: start one in a slot, and be told once how it ended.
+//! How the driver runs pulls on any target: it starts one in a slot, and its end is reported once.
 
-use tokio::sync::mpsc::UnboundedSender;
+use std::sync::Arc;
 
-use super::{Outcome, VirtualTarget};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+
+use super::{Measured, Outcome, VirtualTarget};
 use crate::round::{Pull, Round};
+use crate::space::{Configuration, Space};
 
 /// A pull to run.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Start {
-    /// Where; slots are counted from 0, and one pull at a time runs in each.
+    /// The slot, counted from 0. One pull at a time runs in each.
     pub slot: usize,
     /// Its round.
     pub round: Round,
@@ -16,29 +19,58 @@ pub struct Start {
     pub pull: Pull,
     /// The seed for the target.
     pub seed: u64,
+    /// The arm's configuration, if it is not in the target's own list of arms.
+    pub configuration: Option<Arc<Configuration>>,
+}
+
+impl Start {
+    /// A pull that runs alone.
+    pub fn alone(pull: Pull, seed: u64) -> Self {
+        Self {
+            slot: 0,
+            round: Round(1),
+            pull,
+            seed,
+            configuration: None,
+        }
+    }
+
+    /// The arm's configuration: its own, or the one in this space.
+    pub fn configuration_in(&self, space: &Space) -> Arc<Configuration> {
+        let own = self.configuration.clone();
+        own.unwrap_or_else(|| Arc::new(space.configuration(self.pull.arm)))
+    }
 }
 
 /// How a pull ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
-    /// It brought something.
+    /// It has an outcome.
     Brought(Box<Outcome>),
-    /// We stopped it: it says nothing.
+    /// captime stopped it, so it has no outcome.
     Stopped,
-    /// What ran it went away: it says nothing either.
+    /// Its runner went away, so it has no outcome either.
     Lost {
-        /// What became of it.
+        /// What happened.
         why: String,
     },
-    /// It could not be started, whatever its arm and instance: the program is not there, or is being written, or went away
-    /// before its interpreter read it. What that means depends on whether it has ever been; see [`Ending::settled`].
+    /// Its node went away or cannot run anything. It has no outcome, and runs again elsewhere.
+    NodeLost {
+        /// Which.
+        node: Arc<str>,
+        /// What happened.
+        why: String,
+    },
+    /// It could not be started, for reasons that do not depend on arm and instance: the program is missing, is being
+    /// written, or went away before its interpreter read it. What that means depends on earlier pulls: see
+    /// [`Ending::settled`].
     NotStarted(Box<Outcome>),
 }
 
 impl Ending {
-    /// With what is known of a pull that could not be started: if pulls of this run have been (`has_run`), somebody has
-    /// rebuilt the program or unmounted its disk, which says nothing about the pull; if none ever was, it failed, and
-    /// the scenario may be wrong.
+    /// Decides about a pull that could not be started. If other pulls of this run could (`has_run`), the program was
+    /// being rebuilt or its disk was unmounted, and the pull is lost. If none ever could, the pull failed, and the
+    /// scenario may be wrong.
     #[must_use]
     pub fn settled(self, has_run: bool) -> Self {
         match self {
@@ -64,16 +96,58 @@ pub struct Ended {
     pub ending: Ending,
 }
 
-/// Where ends are told; exactly one for every start.
+/// Where ends are reported, exactly one for every start.
 pub type Ends = UnboundedSender<Ended>;
 
-/// Something that pulls are run on. Neither method waits for anything.
+/// Runs pulls. Neither method blocks.
 pub trait Target {
     /// Starts a pull in a free slot.
     fn start(&mut self, start: Start);
 
-    /// Stops the pull in this slot, if one is running; its end is told as ever.
+    /// Stops the pull in this slot, if one is running. Its end is reported as usual.
     fn stop(&mut self, slot: usize);
+}
+
+/// A target that is ready to run a number of pulls at a time.
+pub struct SlotPool {
+    /// What runs them.
+    pub target: Box<dyn Target>,
+    /// Where their ends arrive.
+    pub ends: UnboundedReceiver<Ended>,
+    /// How many may run at a time.
+    pub slots: usize,
+    /// Which limits are enforced, for the journal.
+    pub enforcement: serde_json::Value,
+    /// The CPUs that slots are pinned to, if they are.
+    pub cpus: super::CpuClaim,
+    /// Changes of the slots, if they may come and go.
+    pub changes: Option<UnboundedReceiver<PoolChange>>,
+}
+
+/// A change in a pool of slots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PoolChange {
+    /// This many pulls may run at a time from now on.
+    Slots(usize),
+    /// Something that the user should know.
+    Notice(String),
+    /// No more pulls can be started in this session. Those that run may end.
+    Over(String),
+}
+
+impl SlotPool {
+    /// Slots on any target. `make` gets the sender for the ends of its pulls.
+    pub fn new(slots: usize, make: impl FnOnce(Ends) -> Box<dyn Target>) -> Self {
+        let (sender, ends) = tokio::sync::mpsc::unbounded_channel();
+        Self {
+            target: make(sender),
+            ends,
+            slots,
+            enforcement: serde_json::Value::Null,
+            cpus: super::CpuClaim::default(),
+            changes: None,
+        }
+    }
 }
 
 /// A target in virtual time: a pull ends as soon as it starts.
@@ -92,16 +166,15 @@ impl InVirtualTime {
 
 impl Target for InVirtualTime {
     fn start(&mut self, start: Start) {
-        let ran = self.target.run(self.seed, start.round, start.pull);
-        let outcome = Outcome {
-            observation: ran.observation,
-            failure: None,
-            consumption: Some(ran.consumption),
-            score: None,
-            is_clamped: false,
-            measured: super::Measured::default(),
+        let ran = match &start.configuration {
+            None => self.target.run(self.seed, start.round, start.pull),
+            Some(configuration) => {
+                self.target
+                    .run_configuration(self.seed, start.round, start.pull, configuration)
+            }
         };
-        // Nobody listens any more only when the run is over.
+        let outcome = Outcome::of(ran.observation, Some(ran.consumption), Measured::default());
+        // The receiver is gone only when the run is over.
         let _ = self.ends.send(Ended {
             slot: start.slot,
             round: start.round,

@@ -6,6 +6,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::test_run::piped;
+
 const SCENARIO: &str = "
 name: asked
 target: external
@@ -28,17 +30,8 @@ impl Asked {
         if !file.exists() {
             std::fs::write(&file, SCENARIO).unwrap();
         }
-        let mut child = Command::new(env!("CARGO_BIN_EXE_captime"))
-            .arg("ask")
-            .arg(&file)
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_captime"));
+        let (child, input, output) = piped(command.arg("ask").arg(&file).args(args));
         Self {
             child,
             input,
@@ -229,7 +222,7 @@ fn bad_lines_get_an_error_and_change_nothing() {
     let answer = asked.raw(b"{\"ask\":{}\xff}");
     assert_eq!(answer["error"]["what"], "the line is not UTF-8");
     insta::assert_snapshot!(answers);
-    // As if nothing had been said: pull 1 is still open, and the next is the third.
+    // As if nothing had been sent: pull 1 is still open, and the next is the third.
     assert_eq!(
         asked.say(&json!({"tell": {"id": 1, "reward": 1, "consumption": 1}})),
         json!({"told": {"id": 1}})
@@ -253,7 +246,7 @@ fn a_recorded_conversation_goes_on_where_it_was_killed() {
         part.kill();
     }
     assert_eq!(pulls, expected);
-    // Left open when we were killed, still open afterwards.
+    // Open when captime was killed, still open afterwards.
     let mut last = Asked::start(folder.path(), &args);
     assert_eq!(last.say(&json!({"ask": {}}))["pull"]["id"], 51);
     last.kill();
@@ -275,7 +268,7 @@ fn a_recorded_conversation_goes_on_where_it_was_killed() {
     assert!(
         again
             .end()
-            .contains("going on after 51 pulls; still open: 51")
+            .contains("resuming after 51 pulls; still open: 51")
     );
 }
 
@@ -306,7 +299,7 @@ fn listed_instances_come_by_number_and_name_whoever_chose_them() {
     let names = ["easy.cnf", "middle one.cnf", "hard.cnf"];
     let listed = format!("target: {{external: {{instances: {names:?}}}}}");
     let listed = SCENARIO.replace("target: external", &listed);
-    // rcucb leaves the instance to chance; the policy of a scenario that names none may choose it.
+    // rcucb leaves the instance to chance. The default policy may choose it.
     for scenario in [listed.clone(), listed.replace("policy: rcucb\n", "")] {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("asked.yaml"), &scenario).unwrap();
@@ -332,7 +325,7 @@ fn listed_instances_come_by_number_and_name_whoever_chose_them() {
         }
         assert_eq!(met, [true; 3], "{scenario}");
     }
-    // Where none are listed, none is said.
+    // If none are listed, none is given.
     for scenario in [SCENARIO.into(), SCENARIO.replace("policy: rcucb\n", "")] {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("asked.yaml"), scenario).unwrap();
@@ -342,4 +335,67 @@ fn listed_instances_come_by_number_and_name_whoever_chose_them() {
         }
         asked.end();
     }
+}
+
+/// Arms without end: their configurations come with the pulls.
+const OPEN: &str = "
+name: asked
+target: external
+arms:
+  space:
+    trees: {integer: [10, 800], scale: log, default: 400}
+    depth: {integer: [1, 4]}
+    split: {choice: [gini, entropy], default: entropy}
+    margin: {real: [0.0, 1.0], when: split == entropy}
+  forbid: [trees > 500 and depth == 1]
+limits: {of: wall, grid: [1s, 5s, 12.5s]}
+seed: 3
+";
+
+#[test]
+fn on_an_open_space_a_killed_session_goes_on_with_the_same_configurations() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("asked.yaml"), OPEN).unwrap();
+    let journal = |name: &str| folder.path().join(name).display().to_string();
+    let start = |name: &str| Asked::start(folder.path(), &["--journal", &journal(name)]);
+    let mut undisturbed = start("whole");
+    let whole = undisturbed.play(300);
+    undisturbed.end();
+    let default = json!({"trees": 400, "depth": 3, "split": "entropy", "margin": 0.5});
+    assert_eq!(
+        (&whole[0]["arm"], &whole[0]["configuration"]),
+        (&json!(1), &default)
+    );
+    let mut disturbed = vec![];
+    for rounds in [1, 3, 40, 120, 50, 86] {
+        let mut asked = start("cut");
+        disturbed.extend(asked.play(rounds));
+        asked.kill();
+    }
+    assert_eq!(disturbed, whole);
+    let records = |name: &str| -> Vec<Value> {
+        let text = std::fs::read_to_string(folder.path().join(name).join("journal.jsonl")).unwrap();
+        let lines = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line.get("origin").is_some()).collect()
+    };
+    let arms = |name: &str| -> Vec<Value> {
+        let parts = |line: Value| json!([line["arm"], line["configuration"], line["origin"]]);
+        records(name).into_iter().map(parts).collect()
+    };
+    assert_eq!(arms("cut"), arms("whole"));
+    let last = whole.iter().map(|pull| pull["arm"].as_u64().unwrap()).max();
+    assert_eq!(arms("whole").len() as u64, last.unwrap());
+    // What is asked about the answer is answered with its configuration.
+    let mut again = start("whole");
+    let best = again.say(&json!({"best": {}}))["best"].clone();
+    assert!(best["configuration"]["trees"].is_u64(), "{best}");
+    again.say(&json!({"ask": {}}));
+    let why = again.say(&json!({"explain": {}}));
+    assert!(
+        why["explain"]["chosen"]["configuration"].is_object(),
+        "{why}"
+    );
+    again.kill();
 }

@@ -1,20 +1,20 @@
-//! `captime best` where there is nothing to recommend.
+//! `captime best` if there is nothing to recommend.
 
 use serde_json::Value;
 
 use crate::run::SCRIPT;
-use crate::scene::{Scene, expect};
+use crate::test_run::{TestRun, expect};
 
 /// Pulls that all fail, and a run that plays on regardless.
-pub fn failing() -> Scene {
+pub fn failing() -> TestRun {
     let failing = SCRIPT.replace("echo score=0.{a}{b}", "exit 9");
-    Scene::new(&(failing + "stop_on_first_failures: false\n"))
+    TestRun::new(&(failing + "stop_on_first_failures: false\n"))
 }
 
 /// The answer in both forms for programs.
-fn answers(scene: &Scene) -> [Value; 2] {
-    let (json, _) = expect(&scene.captime(&["best", "try", "--format", "json"]), 3);
-    let (yaml, _) = expect(&scene.captime(&["best", "try", "--format", "yaml"]), 3);
+fn answers(test_run: &TestRun) -> [Value; 2] {
+    let (json, _) = expect(&test_run.captime(&["best", "try", "--format", "json"]), 3);
+    let (yaml, _) = expect(&test_run.captime(&["best", "try", "--format", "yaml"]), 3);
     [
         serde_json::from_str(&json).unwrap(),
         serde_yaml::from_str(&yaml).unwrap(),
@@ -22,7 +22,7 @@ fn answers(scene: &Scene) -> [Value; 2] {
 }
 
 fn has_no_pair(answer: &Value) {
-    for key in ["arm", "configuration", "limit", "gain", "mean", "interval"] {
+    for key in ["arm", "configuration", "limit", "gain", "interval"] {
         assert_eq!(answer.get(key), Some(&Value::Null), "{key} of {answer}");
     }
     for key in ["pulls", "censored", "command"] {
@@ -34,21 +34,21 @@ fn has_no_pair(answer: &Value) {
 
 #[test]
 fn without_a_reward_there_is_no_pair_for_people_nor_for_programs() {
-    let scene = failing();
-    let (events, _) = scene.run(3, &["--format", "json"]);
+    let test_run = failing();
+    let (events, _) = test_run.run(3, &["--format", "json"]);
     let end: Value = serde_json::from_str(events.lines().last().unwrap()).unwrap();
     assert_eq!(end["event"], "end");
     assert_eq!(end.get("best"), Some(&Value::Null), "{end}");
-    let (text, _) = expect(&scene.captime(&["best", "try"]), 3);
+    let (text, _) = expect(&test_run.captime(&["best", "try"]), 3);
     assert!(
-        text.contains("nothing: no pull has brought a reward"),
+        text.contains("There is no answer yet: all 30 pulls failed."),
         "{text}"
     );
     assert!(
         !text.contains("raise the largest limit"),
         "none was cut off: {text}"
     );
-    for answer in answers(&scene) {
+    for answer in answers(&test_run) {
         has_no_pair(&answer);
         assert_eq!(answer["rounds"], 30);
     }
@@ -56,15 +56,156 @@ fn without_a_reward_there_is_no_pair_for_people_nor_for_programs() {
 
 #[test]
 fn without_an_outcome_best_says_so_with_the_same_exit_code() {
-    let scene = Scene::new(SCRIPT);
-    scene.run(0, &["--quiet"]);
-    let journal = std::fs::read_to_string(scene.journal("try")).unwrap();
+    let test_run = TestRun::new(SCRIPT);
+    test_run.run(0, &["--quiet"]);
+    let journal = std::fs::read_to_string(test_run.journal("try")).unwrap();
     let header = journal.split_inclusive('\n').next().unwrap();
-    std::fs::write(scene.journal("try"), header).unwrap();
-    let (text, _) = expect(&scene.captime(&["best", "try"]), 3);
-    assert!(text.contains("nothing can be recommended yet"), "{text}");
-    for answer in answers(&scene) {
+    std::fs::write(test_run.journal("try"), header).unwrap();
+    let (text, _) = expect(&test_run.captime(&["best", "try"]), 3);
+    assert!(
+        text.contains("There is no answer yet: no pull has finished."),
+        "{text}"
+    );
+    for answer in answers(&test_run) {
         has_no_pair(&answer);
         assert_eq!(answer["rounds"], 0);
     }
+}
+
+#[test]
+fn the_newest_run_and_other_folders_are_found() {
+    let test_run = TestRun::new(SCRIPT);
+    let (_, none) = expect(&test_run.captime(&["best"]), 2);
+    assert!(none.contains("there is no run in `runs`"), "{none}");
+    let (empty, _) = expect(&test_run.captime(&["list"]), 0);
+    assert!(empty.starts_with("no runs in runs"), "{empty}");
+    test_run.run(0, &["--quiet"]);
+    test_run.run(0, &["--quiet", "--fresh"]);
+    let (newest, _) = expect(&test_run.captime(&["best"]), 0);
+    assert_eq!(
+        newest,
+        expect(&test_run.captime(&["best", "runs/try-2"]), 0).0
+    );
+    let (list, _) = expect(&test_run.captime(&["list"]), 0);
+    assert!(list.starts_with("try-2: finished, 30 rounds"), "{list}");
+    assert!(
+        list.contains("\ntry: finished, 30 rounds") && list.contains("arm 6 (a=9 b=8)"),
+        "{list}"
+    );
+    let (lines, _) = expect(&test_run.captime(&["list", "--format", "json"]), 0);
+    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&first["run"], &first["best"]["arm"]),
+        (&"try-2".into(), &6.into())
+    );
+    let moved = test_run.path().join("elsewhere");
+    std::fs::rename(test_run.path().join("runs"), &moved).unwrap();
+    let (there, _) = expect(&test_run.captime(&["--runs", "elsewhere", "best"]), 0);
+    assert!(there.contains("best      arm 6: a=9 b=8"), "{there}");
+    let by_variable = test_run
+        .command(&["best", "try"])
+        .env("CAPTIME_RUNS", &moved)
+        .output()
+        .unwrap();
+    assert_eq!(expect(&by_variable, 0).0, there);
+}
+
+#[test]
+fn a_limit_and_the_front_can_be_asked_for() {
+    let test_run = TestRun::new(SCRIPT);
+    test_run.run(0, &["--quiet"]);
+    let (text, _) = expect(&test_run.captime(&["best", "try", "--limit", "5s"]), 0);
+    assert!(text.contains("limit     5 s of wall time"), "{text}");
+    let (_, bare) = expect(&test_run.captime(&["best", "try", "--limit", "5"]), 2);
+    assert!(bare.contains("write `5s`"), "{bare}");
+    let (front, _) = expect(&test_run.captime(&["best", "try", "--pareto"]), 0);
+    assert!(
+        front.contains("arm 6 (a=9 b=8): mean reward 0.98"),
+        "{front}"
+    );
+    let (json, _) = expect(
+        &test_run.captime(&["best", "try", "--pareto", "--format", "json"]),
+        0,
+    );
+    let front: Value = serde_json::from_str(&json).unwrap();
+    assert!(!front["front"].as_array().unwrap().is_empty(), "{front}");
+}
+
+/// Neither program output nor the name of an arm reaches the terminal as a control sequence.
+#[test]
+fn escapes_of_a_program_are_made_visible() {
+    let test_run = TestRun::new(
+        "name: try
+target: {command: [sh, -c, 'printf \"\\033]0;gotcha\\007\\033[2J\" >&2; exit 3'], reward: {exit: [0]}}
+arms: {list: [{name: \"x\\e[31m\"}, {name: y}]}
+limits: {of: wall, grid: [5s]}
+budget: {rounds: 6}
+stop_on_first_failures: false
+",
+    );
+    let output = test_run.captime(&["run", "s.yaml"]);
+    for stream in [&output.stdout, &output.stderr] {
+        let text = String::from_utf8_lossy(stream);
+        assert!(
+            !text.contains('\u{1b}') && !text.contains('\u{7}'),
+            "{text:?}"
+        );
+    }
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(shown.contains(r"\u{1b}]0;gotcha\u{7}"), "{shown}");
+    let (rows, _) = expect(
+        &test_run.captime(&["export", "try", "--format", "jsonl"]),
+        0,
+    );
+    assert!(
+        rows.contains(r"x\u001b[31m"),
+        "names are exported as they are: {rows}"
+    );
+}
+
+/// The answer: three sentences and the figures, the same as in JSON and in the report.
+#[test]
+fn one_estimate_is_told_everywhere() {
+    let test_run = TestRun::new(SCRIPT);
+    let (summary, _) = test_run.run(0, &["--quiet"]);
+    let (text, _) = expect(&test_run.captime(&["best", "try"]), 0);
+    let gain = |text: &str| {
+        text.lines()
+            .find(|line| line.starts_with("gain "))
+            .map(str::to_owned)
+    };
+    let limit = |text: &str| {
+        text.lines()
+            .find(|line| line.starts_with("limit "))
+            .map(str::to_owned)
+    };
+    assert!(gain(&text).is_some(), "{text}");
+    assert_eq!(
+        (gain(&summary), limit(&summary)),
+        (gain(&text), limit(&text))
+    );
+    let (json, _) = expect(&test_run.captime(&["best", "try", "--format", "json"]), 0);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let shown = format!(
+        "gain      {:.4} (95 % interval {:.4} to {:.4})",
+        json["gain"].as_f64().unwrap(),
+        json["interval"][0].as_f64().unwrap(),
+        json["interval"][1].as_f64().unwrap()
+    );
+    assert!(text.contains(&shown), "{text} {shown}");
+    let (page, _) = expect(
+        &test_run.captime(&["report", "try", "--format", "json", "--out", "-"]),
+        0,
+    );
+    let page: Value = serde_json::from_str(&page).unwrap();
+    let near = |a: &Value, b: &Value| (a.as_f64().unwrap() - b.as_f64().unwrap()).abs() < 1e-4;
+    assert!(near(&page["answer"]["gain"], &json["gain"]));
+    assert!(near(&page["answer"]["limit"], &json["limit"]));
+    assert!(near(&page["answer"]["low"], &json["interval"][0]));
+    // The limit is just above the longest run, not one of the grid's 5 s and 10 s.
+    assert!(json["limit"].as_f64().unwrap() < 4.9, "{json}");
+    assert!(
+        json["limit"].as_f64() > json["why_limit"]["longest"].as_f64(),
+        "{json}"
+    );
 }

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 
+use crate::test_run::{TestRun, expect};
+
 fn captime(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_captime"));
     command.current_dir(folder).env("NO_COLOR", "1");
@@ -25,6 +27,7 @@ arms:
     sample_fraction: [0.55, 0.632, 0.75, 0.8]
 limits: {of: cpu, cpu: 60s, calibrate: {points: 10, arms: 60}}
 budget: {wall: 100s}
+slots: 2
 ";
 
 fn forest_folder() -> tempfile::TempDir {
@@ -45,7 +48,9 @@ fn a_forest_scenario_is_shown_with_its_672_arms() {
         .assert()
         .code(0);
     assert!(done.get_output().stderr.is_empty());
-    insta::assert_snapshot!(text(&done.get_output().stdout));
+    let shown = text(&done.get_output().stdout);
+    let folder = folder.path().display().to_string();
+    insta::assert_snapshot!(shown.replace(&folder, "FOLDER"));
 }
 
 #[test]
@@ -90,7 +95,11 @@ fn bad_data_are_refused_with_file_and_place_and_large_ones_left_to_try() {
         assert!(said.contains(&format!("captime: {expected}")), "{said}");
         assert!(!folder.path().join("runs").exists(), "nothing has begun");
     }
-    // A ragged row at the end of more than 20 MB is not looked for.
+    // A compressed table is called what it is, and not a table with strange columns.
+    std::fs::write(&path, b"\x1f\x8b\x08\x00,;").unwrap();
+    let said = check(2, &[]);
+    assert!(said.contains("compressed with gzip"), "{said}");
+    // A ragged row at the end of more than 20 MB is not found.
     let row = format!("{}\n", "1".repeat(80));
     std::fs::write(&path, format!("{good}{}", row.repeat(300_000))).unwrap();
     let said = check(0, &[]);
@@ -226,7 +235,7 @@ fn mistakes_go_to_stderr_with_exit_2_and_warnings_do_not_stop() {
         .args(["check", "warned.yaml"])
         .assert()
         .code(0);
-    assert!(text(&done.get_output().stderr).contains("warning: the cost reaches 3"));
+    assert!(text(&done.get_output().stderr).contains("warning: the cost is 3"));
 }
 
 /// Figures: 50 ms for 672 arms, 2 s for a million. A loaded machine gets many times that.
@@ -247,4 +256,57 @@ fn a_check_is_quick() {
             start.elapsed()
         );
     }
+}
+
+/// Arms of an open space get their configurations as they are pulled.
+#[test]
+fn pulls_of_an_open_space_can_be_tried() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = "target: {command: [sh, -c, 'exit 0', x, '{decay}']}\n\
+         arms: {space: {decay: {real: [0.5, 1], default: 0.75}}}\n\
+         limits: {of: wall, grid: [60s]}\nbudget: {rounds: 5}\n";
+    std::fs::write(folder.path().join("open.yaml"), scenario).unwrap();
+    let done = captime(folder.path())
+        .args(["check", "open.yaml", "--try", "3"])
+        .assert()
+        .code(0);
+    let shown = text(&done.get_output().stdout);
+    for arm in ["arm 1: decay=0.75", "arm 2: decay=0.", "arm 3: decay=0."] {
+        assert!(shown.contains(arm), "{shown}");
+    }
+}
+
+/// What a budget affords is said before the night begins.
+#[test]
+fn check_says_what_the_budget_affords() {
+    let scenario = |budget: &str| {
+        format!(
+            "name: try
+target: {{command: [sh, -c, 'exit 0'], reward: {{exit: [0]}}}}
+arms: {{grid: {{a: [1, 2, 3, 4, 5, 6], b: [1, 2, 3, 4, 5]}}}}
+limits: {{of: wall, grid: [2s, 30s]}}
+policy: joint-ts
+slots: 2
+budget: {budget}
+"
+        )
+    };
+    let affords = |budget: &str| {
+        let test_run = TestRun::new(&scenario(budget));
+        let (text, _) = expect(&test_run.captime(&["check", "s.yaml"]), 0);
+        let line = text.lines().find(|line| line.starts_with("affords"));
+        line.map(str::to_owned).unwrap_or_default()
+    };
+    assert_eq!(
+        affords("{wall: 15m}"),
+        "affords   about 900 pulls at the smallest limit, 60 at the largest; 15 per pair of arm and limit"
+    );
+    assert_eq!(
+        affords("{rounds: 12}"),
+        "affords   about 12 pulls; 0.2 per pair of arm and limit"
+    );
+    assert_eq!(
+        affords("{consumption: 60s, rounds: 7}"),
+        "affords   about 7.0 pulls at the smallest limit, 2.0 at the largest; 0.1 per pair of arm and limit"
+    );
 }

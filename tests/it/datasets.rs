@@ -1,4 +1,4 @@
-//! The data sets that ship, seen by the forest: they must stay as hard, and as costly, as the data they imitate.
+//! The data sets that ship must stay as hard, and as costly, for the forest as the data they imitate.
 
 use assert_cmd::Command;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What we build on: licences we may ship under, and one source for all of it.
+//! Dependencies: permitted licences, and one source for all of them.
 //!
 //! Advisories need a database from the network; `deny.toml` has cargo-deny look there, where it is installed.
 
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Licences that ask for no more than a notice; the same list as in `deny.toml`.
+/// Licences that require no more than a notice. The same list as in `deny.toml`.
 const ALLOWED: &[&str] = &[
     "0BSD",
     "Apache-2.0",
@@ -23,7 +23,7 @@ const ALLOWED: &[&str] = &[
     "Zlib",
 ];
 
-/// Whether an SPDX expression of `AND` over `OR` (the older `/` too) leaves us a licence we may use.
+/// Whether an SPDX expression of `AND` over `OR` (the older `/` too) includes a licence from the list.
 fn is_allowed(expression: &str) -> bool {
     expression.split(" AND ").all(|part| {
         let part = part.trim_matches(['(', ')', ' ']).replace('/', " OR ");
@@ -79,13 +79,59 @@ fn every_dependency_has_a_licence_that_asks_for_no_more_than_a_notice() {
 fn every_dependency_comes_from_the_registry() {
     for package in packages() {
         let source = package["source"].as_str();
-        let is_ours = package["name"] == "captime";
+        let is_ours = package["name"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("captime"));
         assert!(
             is_ours || source.is_some_and(|source| source.starts_with("registry+")),
             "{}: {source:?}",
             package["name"]
         );
     }
+}
+
+/// The crates that a library of this workspace is built from on this machine, itself included.
+fn tree(package: &str, features: &[&str]) -> Vec<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--locked", "--edges=normal,build"])
+        .args(["--prefix=none", "--format={p}", "--package", package])
+        .args(features)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let problem = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{package}: {problem}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut crates: Vec<String> = text
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            Some(format!("{} {}", words.next()?, words.next()?))
+        })
+        .collect();
+    crates.sort_unstable();
+    crates.dedup();
+    crates
+}
+
+#[test]
+fn the_libraries_are_built_from_few_crates() {
+    let minimal = ["--no-default-features"];
+    for (package, features, most) in [
+        ("captime", &minimal[..], 90),
+        ("captime-forest", &minimal, 25),
+        ("captime-limit", &[], 25),
+    ] {
+        let crates = tree(package, features);
+        let count = crates.len();
+        assert!(
+            count <= most,
+            "{package} has {count}, at most {most}: {crates:?}"
+        );
+        assert!(count > 10, "{package}: {crates:?}");
+    }
+    // The features matter: with all of them there are many more.
+    assert!(tree("captime", &[]).len() > 120);
 }
 
 #[test]

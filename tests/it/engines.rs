@@ -1,6 +1,6 @@
-//! Engines of a forest that take less than ours: what they cannot do is said before the first pull.
+//! Engines of a forest that can do less than the built-in one: what they cannot do is an error before the first pull.
 
-use crate::scene::{Scene, expect, houses};
+use crate::test_run::{TestRun, expect, houses};
 
 /// A scenario of a forest on `houses.csv`, with these keys besides, of a classification where the target is `zone`.
 fn scenario(keys: &str) -> String {
@@ -28,8 +28,8 @@ fn data_that_an_engine_cannot_learn_from_are_refused_before_the_first_pull() {
             "  hint: use the engine `builtin`, or drop the column\n",
         ),
     ] {
-        let scene = Scene::new(&scenario(keys));
-        scene.write("houses.csv", &table);
+        let test_run = TestRun::new(&scenario(keys));
+        test_run.write("houses.csv", &table);
         for args in [
             &["check", "s.yaml"][..],
             &["check", "s.yaml", "--try", "1"],
@@ -37,12 +37,12 @@ fn data_that_an_engine_cannot_learn_from_are_refused_before_the_first_pull() {
             &["record", "s.yaml", "--out", "recorded"],
             &["study", "s.yaml", "--out", "studied"],
         ] {
-            let (_, said) = expect(&scene.captime(args), 2);
+            let (_, said) = expect(&test_run.captime(args), 2);
             assert!(said.contains(reason) && said.ends_with(hint), "{said}");
         }
         for made in ["runs", "recorded", "studied"] {
             assert!(
-                !scene.path().join(made).exists(),
+                !test_run.path().join(made).exists(),
                 "{made}: nothing has begun"
             );
         }
@@ -51,20 +51,20 @@ fn data_that_an_engine_cannot_learn_from_are_refused_before_the_first_pull() {
 
 #[test]
 fn data_that_an_engine_can_learn_from_are_learned_from() {
-    let scene = Scene::new(&scenario("predict: zone, engine: linfa"));
-    scene.write("houses.csv", &houses(60));
-    expect(&scene.captime(&["check", "s.yaml"]), 0);
-    let (summary, _) = scene.run(0, &[]);
+    let test_run = TestRun::new(&scenario("predict: zone, engine: linfa"));
+    test_run.write("houses.csv", &houses(60));
+    expect(&test_run.captime(&["check", "s.yaml"]), 0);
+    let (summary, _) = test_run.run(0, &[]);
     assert!(summary.contains("0.0 % failed"), "{summary}");
 }
 
 #[test]
 fn options_that_an_engine_would_ignore_are_refused_by_name() {
-    let scene = Scene::new("");
-    scene.write("houses.csv", &houses(60));
+    let test_run = TestRun::new("");
+    test_run.write("houses.csv", &houses(60));
     let forest = |exit: i32, engine: &str, options: &[&str]| {
         let args = ["forest", "houses.csv", "--predict", "zone", "--trees", "5"];
-        let output = scene.captime(&[&args[..], &["--engine", engine], options].concat());
+        let output = test_run.captime(&[&args[..], &["--engine", engine], options].concat());
         expect(&output, exit).1
     };
     for (engine, options, isolated) in [
@@ -102,16 +102,64 @@ fn options_that_an_engine_would_ignore_are_refused_by_name() {
 #[test]
 fn the_line_to_paste_has_no_option_that_the_engine_refuses() {
     for engine in ["smartcore", "linfa"] {
-        let scene = Scene::new(&scenario(&format!(
+        let test_run = TestRun::new(&scenario(&format!(
             "predict: zone, engine: {engine}, threads: 1"
         )));
-        scene.write("houses.csv", &houses(60));
-        let (best, _) = scene.run(0, &["--quiet"]);
+        test_run.write("houses.csv", &houses(60));
+        let (best, _) = test_run.run(0, &["--quiet"]);
         let line = best
             .lines()
             .find_map(|line| line.split_once("-- captime forest "));
         let (_, options) = line.expect("a line to paste");
         let words: Vec<&str> = options.split(' ').collect();
-        expect(&scene.captime(&[&["forest"], &words[..]].concat()), 0);
+        expect(&test_run.captime(&[&["forest"], &words[..]].concat()), 0);
+    }
+}
+
+#[test]
+fn a_scenario_may_reward_classes_by_auc_or_log_loss() {
+    let mut rewards = Vec::new();
+    for (reward, isolation) in [
+        ("auc", "thread"),
+        ("auc", "process"),
+        ("log_loss", "thread"),
+    ] {
+        let test_run = TestRun::new(&scenario(&format!(
+            "predict: zone, reward: {reward}, isolation: {isolation}"
+        )));
+        test_run.write("houses.csv", &houses(60));
+        test_run.run(0, &["--quiet"]);
+        let (rows, _) = expect(&test_run.captime(&["export", "runs/forest"]), 0);
+        let mut table = csv::Reader::from_reader(rows.as_bytes());
+        let place = table
+            .headers()
+            .unwrap()
+            .iter()
+            .position(|name| name == "reward");
+        let all: Vec<String> = table
+            .records()
+            .map(|row| row.unwrap()[place.unwrap()].to_owned())
+            .collect();
+        assert_eq!(all.len(), 3);
+        rewards.push(all);
+    }
+    // A separate process computes the same reward, and another reward is another number.
+    assert_eq!(rewards[0], rewards[1]);
+    assert_ne!(rewards[0], rewards[2]);
+    for (keys, reason) in [
+        (
+            "predict: zone, engine: smartcore, reward: auc",
+            "it gives classes without probabilities",
+        ),
+        (
+            "predict: price, reward: auc",
+            "the reward `auc` is for classes, but the target is a number",
+        ),
+        ("predict: zone, reward: f1", "f1"),
+    ] {
+        let test_run = TestRun::new(&scenario(keys));
+        test_run.write("houses.csv", &houses(60));
+        let (_, said) = expect(&test_run.captime(&["check", "s.yaml"]), 2);
+        assert!(said.contains(reason), "{said}");
     }
 }

@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::limit::stage::{Book, captime, levels};
+use crate::limit::captime;
+use crate::limit::stage::{Book, levels};
 use crate::limit::traces::leaving_nothing;
-use crate::scene::program;
+use crate::test_run::program;
 
 fn exec(arguments: &[&str]) -> Output {
     Command::new(captime())
@@ -62,6 +63,69 @@ fn a_limit_gives_124_and_its_cause() {
 }
 
 #[test]
+fn a_limit_hit_prints_one_line_for_people() {
+    let output = exec(&["--wall", "0.1s", "--", "sleep", "20"]);
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.starts_with("captime: wall limit of 0.1 s reached after 0.")
+            && stderr.ends_with(" s; ended the command\n")
+            && stderr.lines().count() == 1,
+        "{stderr}"
+    );
+    assert_eq!(text(&exec(&["--wall", "10s", "--", "true"]).stderr), "");
+}
+
+fn runs_sleep(pid: &str, children: &dyn Fn(&str) -> Vec<String>) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim_end() == "sleep" || children(pid).iter().any(|pid| runs_sleep(pid, children))
+}
+
+#[test]
+fn a_run_that_ended_late_while_captime_was_stopped_was_ended_by_its_limit() {
+    let child = Command::new(captime())
+        .args([
+            "exec", "--wall", "2s", "--report", "-", "--", "sleep", "2.3",
+        ])
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Both of its processes, the one that watches the other first, once the command runs. Before that captime may have had other
+    // children, which tried out what the machine allows, so having a grandchild is not enough.
+    let children = |pid: &str| -> Vec<String> {
+        let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let listed = listed.unwrap_or_default();
+        listed.split_whitespace().map(str::to_owned).collect()
+    };
+    let captime = child.id().to_string();
+    let supervisor = loop {
+        let found = children(&captime)
+            .into_iter()
+            .find(|pid| runs_sleep(pid, &children));
+        if let Some(pid) = found {
+            break pid;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let pids = [captime, supervisor];
+    let send = |signal: &str, pid: &String| {
+        let sent = Command::new("kill").args([signal, pid]).status();
+        sent.unwrap().success()
+    };
+    assert!(pids.iter().all(|pid| send("-STOP", pid)));
+    // Less than the time after which a supervisor that does not answer is replaced.
+    std::thread::sleep(Duration::from_millis(2600));
+    assert!(send("-CONT", &pids[0]));
+    // captime continues its supervisor itself, so that one may have ended by now.
+    send("-CONT", &pids[1]);
+    let output = child.wait_with_output().unwrap();
+    let stderr = text(&output.stderr);
+    let seen: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
+    assert_eq!(seen["cause"], "wall", "{stderr}");
+    assert_eq!(output.status.code(), Some(124), "{stderr}");
+}
+
+#[test]
 fn the_report_has_exactly_the_documented_fields() {
     let (_, seen) = report(&[
         "--output-limit",
@@ -83,6 +147,7 @@ fn the_report_has_exactly_the_documented_fields() {
         [
             "cause",
             "command",
+            "contain",
             "cpu_exact",
             "cpu_seconds",
             "exit_code",
@@ -243,7 +308,7 @@ fn signals_to_us_end_the_tree_and_are_reported() {
             .spawn()
             .unwrap();
         book.wait_for_start();
-        // And has had the time to misbehave.
+        // Gives it time to misbehave.
         std::thread::sleep(Duration::from_millis(200));
         let pid = child.id().to_string();
         let sent = Command::new("sh")
@@ -255,7 +320,7 @@ fn signals_to_us_end_the_tree_and_are_reported() {
     }
 }
 
-/// It ended long before its limit, left nothing alive, and says who ended it.
+/// It ended long before its limit, left nothing alive, and reports what ended it.
 fn was_cancelled(book: Book, child: Child, level: &str) {
     let books = book.close();
     assert!(books.end - books.start < Duration::from_secs(5));
@@ -279,7 +344,7 @@ fn the_end_of_stdin_can_stop_a_run() {
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(b"still here\n").unwrap();
         book.wait_for_start();
-        // And has had the time to misbehave.
+        // Gives it time to misbehave.
         std::thread::sleep(Duration::from_millis(200));
         assert!(child.try_wait().unwrap().is_none());
         drop(stdin);

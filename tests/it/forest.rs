@@ -24,7 +24,7 @@ fn report(args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
 
-/// What is said to a run that must be refused.
+/// The message of a command that must be refused.
 fn refusal(args: &[&str]) -> String {
     let assert = forest(args).assert().code(2);
     let output = assert.get_output();
@@ -195,11 +195,8 @@ fn given_test_rows_are_used_and_checked() {
             "bad: line 2: test row 2931 is not in the table",
         ),
         ("0\n", "bad: line 1: test row 0 is not in the table"),
-        (
-            "\u{feff}7\n\n8\n7\n",
-            "bad: line 4: test row 7 stands twice",
-        ),
-        ("1\nx\n", "bad: line 2: `x` is no row number"),
+        ("\u{feff}7\n\n8\n7\n", "bad: line 4: duplicate test row 7"),
+        ("1\nx\n", "bad: line 2: `x` is not a row number"),
         (
             "",
             "bad: a split of 2930 rows with 2930 for training leaves one side empty",
@@ -318,7 +315,7 @@ fn limits_hold_for_engines_that_cannot_be_stopped() {
         } else {
             "fit_cpu_seconds"
         };
-        // Nobody counted what a process that is gone had done.
+        // The work of a killed process is not counted.
         assert_eq!(seen["work"], Value::Null);
         let used = seen[name].as_f64().expect("seconds");
         assert!((0.29..5.0).contains(&used), "{resource}: {used}");
@@ -350,7 +347,7 @@ fn a_process_of_its_own_gives_the_same_result() {
     .concat();
     let apart = |more: &[&str]| report(&[&args[..], &["--isolation", "process"], more].concat());
     assert_eq!(timeless(apart(&[])), timeless(report(&args)));
-    // As scenarios call it, and as it was called here before.
+    // The current name, and the old one.
     for name in ["thread", "none"] {
         let within = report(&[&args[..], &["--isolation", name]].concat());
         assert_eq!(timeless(within), timeless(report(&args)));
@@ -422,7 +419,7 @@ fn a_fit_on_houses_needs_less_than_40_mb() {
         .expect("it starts");
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
-    while child.try_wait().expect("a child of ours").is_none() {
+    while child.try_wait().expect("a child of this test").is_none() {
         let text = std::fs::read_to_string(&status).unwrap_or_default();
         let line = text.lines().find(|line| line.starts_with("VmHWM:"));
         let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
@@ -430,4 +427,189 @@ fn a_fit_on_houses_needs_less_than_40_mb() {
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
     assert!((1_000..40_000).contains(&peak), "{peak} KiB");
+}
+
+fn predict(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_captime"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.arg("predict").args(args);
+    command
+}
+
+#[test]
+fn a_saved_forest_predicts_other_rows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = folder.path().join("model.bin");
+    let model = model.to_str().expect("a plain path");
+    let args = [
+        GROUND,
+        "--predict",
+        "Cover",
+        "--drop",
+        "Plot",
+        "--trees",
+        "20",
+        "--save",
+        model,
+    ];
+    report(&args);
+    let mode = std::fs::metadata(model).expect("it is there").permissions();
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777,
+        0o600
+    );
+    let assert = predict(&[model, GROUND]).assert().code(0);
+    let output = assert.get_output();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let text = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/datasets/ground_like.csv"
+    ));
+    let text = text.expect("it ships");
+    let mut table = csv::Reader::from_reader(text.as_bytes());
+    let place = table
+        .headers()
+        .expect("a header")
+        .iter()
+        .position(|name| name == "Cover");
+    let truth = table
+        .records()
+        .map(|row| row.expect("a row")[place.expect("a target")].to_owned());
+    let mut seen = csv::Reader::from_reader(&output.stdout[..]);
+    let header: Vec<String> = seen
+        .headers()
+        .expect("a header")
+        .iter()
+        .map(str::to_owned)
+        .collect();
+    assert!(
+        header[0] == "Cover" && header[1].starts_with("p("),
+        "{header:?}"
+    );
+    let (mut right, mut rows) = (0, 0);
+    for (row, truth) in seen.records().zip(truth) {
+        let row = row.expect("a row");
+        let shares: Vec<f64> = row
+            .iter()
+            .skip(1)
+            .map(|share| share.parse().expect("a share"))
+            .collect();
+        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+        rows += 1;
+        right += u32::from(row[0] == truth);
+    }
+    // These are the rows it has learned.
+    assert!(
+        rows == 420 && f64::from(right) > 0.95 * f64::from(rows),
+        "{right} of {rows}"
+    );
+}
+
+#[test]
+fn a_model_or_rows_that_cannot_be_used_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(path(name), bytes).expect("written");
+    write(
+        "rows.csv",
+        b"size,zone,price\n1,a,10\n2,b,20\n3,a,30\n4,b,42\n5,a,50\n",
+    );
+    let fit = ["--predict", "price", "--trees", "5", "--save"];
+    report(
+        &[
+            &[path("rows.csv").as_str()],
+            &fit[..],
+            &[&path("model.bin")],
+        ]
+        .concat(),
+    );
+    let whole = std::fs::read(path("model.bin")).expect("a model");
+    write("cut.bin", &whole[..whole.len() - 1]);
+    let mut damaged = whole.clone();
+    damaged[60] ^= 1;
+    write("damaged.bin", &damaged);
+    write("fewer.csv", b"size\n1\n");
+    write("text.csv", b"size,zone\nbig,a\n");
+    let mut said = String::new();
+    for (model, rows) in [
+        ("cut.bin", "rows.csv"),
+        ("damaged.bin", "rows.csv"),
+        ("rows.csv", "rows.csv"),
+        ("absent.bin", "rows.csv"),
+        ("model.bin", "absent.csv"),
+        ("model.bin", "fewer.csv"),
+        ("model.bin", "text.csv"),
+    ] {
+        let assert = predict(&[&path(model), &path(rows)]).assert().code(2);
+        let stderr = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        let stderr = stderr.replace(&folder.path().display().to_string(), "FOLDER");
+        let _ = writeln!(said, "$ captime predict {model} {rows}\n{stderr}");
+    }
+    insta::assert_snapshot!(said);
+    write("mars.csv", b"zone,size,id\nmars,1,7\nb,2,8\n");
+    let assert = predict(&[&path("model.bin"), &path("mars.csv")])
+        .assert()
+        .code(0);
+    let output = assert.get_output();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "captime: warning: column `zone`: 1 cell with levels the model has not seen, taken for missing\n"
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 3);
+}
+
+#[test]
+fn classes_are_scored_by_auc_and_log_loss_too_and_splits_have_a_spread() {
+    let args = [
+        GROUND,
+        "--predict",
+        "Cover",
+        "--drop",
+        "Plot",
+        "--trees",
+        "30",
+        "--splits",
+        "3",
+    ];
+    let seen = report(&args);
+    let figure = |report: &Value, name: &str| report[name].as_f64().expect("a number");
+    assert!((0.7..1.0).contains(&figure(&seen, "auc")));
+    assert!((0.1..3.0).contains(&figure(&seen, "log_loss")));
+    for name in ["accuracy", "auc", "log_loss", "reward"] {
+        assert!(seen["sd"][name].as_f64().expect("a spread") > 0.0, "{name}");
+    }
+    let auc = report(&[&args[..], &["--reward", "auc"]].concat());
+    assert_eq!(auc["reward"], auc["auc"]);
+    let loss = report(&[&args[..7], &["--reward", "log_loss"]].concat());
+    assert!((figure(&loss, "reward") - (-figure(&loss, "log_loss")).exp()).abs() < 1e-12);
+    assert_eq!(loss["sd"], Value::Null);
+    let assert = forest(&args).assert().code(0);
+    let text = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+    for begin in ["accuracy  0.", "auc       0.", "log loss  ", "reward    0."] {
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(begin))
+            .expect(begin);
+        assert!(
+            line.contains(" (sd ") && line.ends_with(" over 3 splits)"),
+            "{line}"
+        );
+    }
+    for (line, reason) in [
+        (
+            "datasets/ames_like.csv --predict Sale_Price --reward auc",
+            "the reward `auc` is for classes, but the target is a number",
+        ),
+        (
+            "datasets/ground_like.csv --predict Cover --engine smartcore --reward auc",
+            "engine `smartcore` ignores `--reward`: it gives classes without probabilities",
+        ),
+        (
+            "datasets/ground_like.csv --predict Cover --engine linfa --save x.bin",
+            "a forest of engine `linfa` cannot be saved",
+        ),
+    ] {
+        let said = refusal(&line.split(' ').collect::<Vec<_>>());
+        assert!(said.contains(reason), "{said}");
+    }
 }

@@ -33,7 +33,7 @@ fn every_kind_passes_its_own_check_without_a_warning_of_substance() {
     }
 }
 
-/// Whoever has only the binary has no `docs/`.
+/// Users who have only the binary have no `docs/`.
 #[test]
 fn every_kind_says_where_to_read_on_and_what_its_last_lines_mean() {
     for kind in ["forest", "solver", "script"] {
@@ -69,7 +69,7 @@ fn every_kind_runs_as_it_is() {
                 std::env::var_os("CAPTIME_REQUIRE_PROGRAMS").is_none(),
                 "minisat: {error}"
             );
-            crate::scene::skipped(&format!("minisat: {error}"));
+            crate::test_run::skipped(&format!("minisat: {error}"));
             continue;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -83,11 +83,11 @@ fn every_kind_runs_as_it_is() {
             .args(["run", &format!("{kind}.yaml")])
             .assert()
             .code(0);
-        let (_, outcomes) = crate::scene::story(&folder.path().join("runs").join(kind));
+        let (_, outcomes) = crate::test_run::story(&folder.path().join("runs").join(kind));
         assert_eq!(outcomes.len(), rounds, "{kind}");
         let failed = outcomes.iter().find(|outcome| outcome.failed.is_some());
         assert!(failed.is_none(), "{kind}: {failed:?}");
-        // The policy begins with short limits, at which a solver brings little; nothing at all would be exit code 3.
+        // The policy begins with short limits, at which a solver solves little. Without any reward, the exit code would be 3.
         let rewarded = outcomes.iter().filter(|outcome| outcome.reward.is_some());
         assert!(rewarded.count() > 0, "{kind}");
     }
@@ -102,10 +102,7 @@ fn nothing_is_overwritten_and_nothing_is_half_written() {
         .assert()
         .code(2);
     let shown = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
-    assert!(
-        shown.contains("score.sh") && shown.contains("not overwritten"),
-        "{shown}"
-    );
+    assert!(shown.contains("`./score.sh` already exists"), "{shown}");
     assert_eq!(
         std::fs::read_to_string(folder.path().join("score.sh")).unwrap(),
         "mine"

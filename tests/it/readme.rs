@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::scene::{Scene, expect};
+use crate::test_run::{TestRun, expect};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -32,21 +32,19 @@ fn labels(screen: &str) -> Vec<&str> {
 }
 
 /// A folder with what a clone has and the README's commands need.
-fn clone() -> Scene {
-    let scene = Scene::new("");
-    fs::create_dir(scene.path().join("datasets")).unwrap();
+fn clone() -> TestRun {
+    let test_run = TestRun::new("");
+    fs::create_dir(test_run.path().join("datasets")).unwrap();
     for file in ["arms.yaml", "datasets/ames_like.csv"] {
-        fs::copy(root().join(file), scene.path().join(file)).unwrap();
+        fs::copy(root().join(file), test_run.path().join(file)).unwrap();
     }
     // The same scenario with a budget for tests.
-    let file = scene.path().join("arms.yaml");
+    let file = test_run.path().join("arms.yaml");
     let text = fs::read_to_string(&file).unwrap();
-    let short = text
-        .replace("budget: {wall: 100s}", "budget: {rounds: 12}")
-        .replace("arms: 60", "arms: 6");
+    let short = text.replace("budget: {wall: 100s}", "budget: {rounds: 60}");
     assert_ne!(short, text);
     fs::write(&file, short).unwrap();
-    scene
+    test_run
 }
 
 #[test]
@@ -56,13 +54,13 @@ fn the_main_command_shows_what_the_readme_shows() {
     assert!(commands.contains("cargo run --release -- run arms.yaml "));
     assert!(commands.contains("\n./scripts/test "));
     assert!(root().join("scripts/test").exists());
-    let scene = clone();
-    let (screen, _) = expect(&scene.captime(&["run", "arms.yaml"]), 0);
+    let test_run = clone();
+    let (screen, _) = expect(&test_run.captime(&["run", "arms.yaml"]), 0);
     let shown = blocks(&text, "text");
     assert_eq!(labels(&shown[0]), labels(&screen), "{screen}");
-    // And what it says one can do next.
+    // And the commands that it suggests next.
     for command in ["best", "explain", "report"] {
-        expect(&scene.captime(&[command, "ames-forest"]), 0);
+        expect(&test_run.captime(&[command, "houses"]), 0);
     }
 }
 
@@ -72,18 +70,18 @@ fn the_readmes_scenario_for_a_solver_is_fine() {
     let scenarios = blocks(&text, "yaml");
     assert!(!scenarios.is_empty());
     for scenario in scenarios {
-        assert!(scenario.lines().count() <= 5, "five lines are promised");
-        let scene = Scene::new(&scenario);
-        scene.write("instances/one.cnf", "p cnf 1 1\n1 0\n");
+        assert!(scenario.lines().count() <= 10, "ten lines are promised");
+        let test_run = TestRun::new(&scenario);
+        test_run.write("instances/one.cnf", "p cnf 1 1\n1 0\n");
         // Whether the solver is installed is another matter.
-        let bin = scene.write("bin/minisat", "#!/bin/sh\nexit 10\n");
+        let bin = test_run.write("bin/minisat", "#!/bin/sh\nexit 10\n");
         Command::new("chmod").arg("+x").arg(&bin).status().unwrap();
         let path = format!(
             "{}:{}",
             bin.parent().unwrap().display(),
             std::env::var("PATH").unwrap()
         );
-        let output = scene
+        let output = test_run
             .command(&["check", "s.yaml", "--try", "2"])
             .env("PATH", path)
             .output()
@@ -97,9 +95,9 @@ fn the_readmes_scenario_for_a_solver_is_fine() {
 #[test]
 fn every_command_the_readme_names_exists_and_every_command_is_named() {
     let text = readme();
-    let (help, _) = expect(&Scene::new("").captime(&["--help"]), 0);
+    let (help, _) = expect(&TestRun::new("").captime(&["--help"]), 0);
     let list = help.split_once("Commands:\n").unwrap().1;
-    // What a command does may go on in the next line, further in.
+    // A description may continue on the next line, indented further.
     let known: Vec<&str> = list
         .lines()
         .take_while(|line| !line.is_empty())
@@ -144,18 +142,18 @@ fn pages() -> Vec<PathBuf> {
 fn every_command_line_of_the_documentation_has_options_that_exist() {
     let line = regex::Regex::new(r"captime ([a-z]+)((?: [^`\n#]*)?)").unwrap();
     let option = regex::Regex::new(r"--[a-z-]+").unwrap();
-    let scene = Scene::new("");
+    let test_run = TestRun::new("");
     let (mut helps, mut options) = (BTreeMap::new(), 0);
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
         for found in line.captures_iter(&text) {
             let command = found[1].to_owned();
             let help = helps.entry(command.clone()).or_insert_with(|| {
-                let output = scene.captime(&[&command, "--help"]);
+                let output = test_run.captime(&[&command, "--help"]);
                 let is_known = output.status.success();
                 is_known.then(|| String::from_utf8(output.stdout).unwrap())
             });
-            // Prose goes on after the name, too.
+            // Prose continues after the name, too.
             let Some(help) = help else { continue };
             let ours = found[2].split(" -- ").next().unwrap();
             for option in option.find_iter(ours) {
@@ -222,7 +220,7 @@ fn every_link_of_the_documentation_leads_somewhere() {
     assert!(links > 10, "{links} links");
 }
 
-/// Every figure of the comparison stands on the page that the row links to, where it is said how it was measured.
+/// Every figure of the comparison is on the page that the row links to, which says how it was measured.
 #[test]
 fn every_figure_of_the_comparison_is_one_that_was_measured() {
     let text = readme();
@@ -245,7 +243,7 @@ fn every_figure_of_the_comparison_is_one_that_was_measured() {
     }
 }
 
-/// The numbers of a text, whole and with their signs: `-0.3` is not `0.3`, and `0` stands in no `10`.
+/// The numbers of a text, whole and with their signs: `-0.3` is not `0.3`, and `0` is not in `10`.
 fn figures(text: &str) -> BTreeSet<String> {
     let figure = regex::Regex::new(r"(?:^|[^\w.+-])([+-]?\d+(?:\.\d+)?)\b").unwrap();
     let found = figure.captures_iter(text);
@@ -269,7 +267,7 @@ fn the_picture_is_drawn_by_a_study_of_ours() {
     assert!(picture.contains("cumulative gain, mean ± standard error"));
 }
 
-/// The policy that CONTRIBUTING.md writes is compiled with the tests of the library, under `policy::epsilon_greedy`.
+/// The policy in CONTRIBUTING.md is compiled with the tests of the library, under `policy::epsilon_greedy`.
 #[test]
 fn the_policy_of_the_walk_through_is_the_one_that_is_compiled() {
     let text = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::scene::{Scene, decisions_follow, expect, story};
+use crate::test_run::{TestRun, decisions_follow, expect, story};
 
 /// Scores by arm, in a few milliseconds; a loaded machine would have to stop the best arm for 0.7 s to make another one better.
 pub const SCRIPT: &str = "
@@ -23,55 +23,52 @@ seed: 7
 
 #[test]
 fn a_run_ends_with_a_summary_and_is_done_when_run_again() {
-    let scene = Scene::new(SCRIPT);
-    let (summary, _) = scene.run(0, &[]);
+    let test_run = TestRun::new(SCRIPT);
+    let (summary, _) = test_run.run(0, &[]);
     assert!(summary.contains("best      arm 6: a=9 b=8"), "{summary}");
     assert!(summary.contains("captime exec --wall"), "{summary}");
     assert!(summary.contains("runs/try/journal.jsonl"), "{summary}");
-    decisions_follow(&scene.run_folder("try"));
-    let before = std::fs::read(scene.journal("try")).unwrap();
-    let (again, said) = scene.run(0, &[]);
+    decisions_follow(&test_run.run_folder("try"));
+    let before = std::fs::read(test_run.journal("try")).unwrap();
+    let (again, said) = test_run.run(0, &[]);
     assert!(again.contains("best      arm 6"), "{again}");
     assert!(
-        said.contains("runs/try is finished, after 30 rounds"),
+        said.contains("runs/try is finished after 30 rounds"),
         "{said}"
     );
-    assert!(!said.contains("going on"), "{said}");
+    assert!(!said.contains("resuming"), "{said}");
     assert_eq!(
-        std::fs::read(scene.journal("try")).unwrap(),
+        std::fs::read(test_run.journal("try")).unwrap(),
         before,
         "a finished run is left alone"
     );
-    // A raised budget goes on; any other change is refused with what changed.
-    scene.write("s.yaml", &SCRIPT.replace("rounds: 30", "rounds: 40"));
-    let (_, said) = scene.run(0, &[]);
-    assert!(
-        said.contains("going on with runs/try after 30 rounds"),
-        "{said}"
-    );
-    assert_eq!(story(&scene.run_folder("try")).1.len(), 40);
-    decisions_follow(&scene.run_folder("try"));
-    scene.write("s.yaml", SCRIPT);
-    let (_, lowered) = scene.run(2, &[]);
-    assert!(lowered.contains("not lowered"), "{lowered}");
-    scene.write("s.yaml", &SCRIPT.replace("seed: 7", "seed: 8"));
-    let (_, changed) = scene.run(2, &[]);
+    // A raised budget resumes. Any other change is refused, and the message says what changed.
+    test_run.write("s.yaml", &SCRIPT.replace("rounds: 30", "rounds: 40"));
+    let (_, said) = test_run.run(0, &[]);
+    assert!(said.contains("resuming runs/try after 30 rounds"), "{said}");
+    assert_eq!(story(&test_run.run_folder("try")).1.len(), 40);
+    decisions_follow(&test_run.run_folder("try"));
+    test_run.write("s.yaml", SCRIPT);
+    let (_, lowered) = test_run.run(2, &[]);
+    assert!(lowered.contains("are done already"), "{lowered}");
+    test_run.write("s.yaml", &SCRIPT.replace("seed: 7", "seed: 8"));
+    let (_, changed) = test_run.run(2, &[]);
     assert!(
         changed.contains("seed: 7 -> 8") && changed.contains("--fresh"),
         "{changed}"
     );
-    scene.run(0, &["--fresh", "--quiet"]);
-    assert!(scene.journal("try-2").exists());
-    let (best, _) = expect(&scene.captime(&["best", "try", "--format", "json"]), 0);
+    test_run.run(0, &["--fresh", "--quiet"]);
+    assert!(test_run.journal("try-2").exists());
+    let (best, _) = expect(&test_run.captime(&["best", "try", "--format", "json"]), 0);
     let best: Value = serde_json::from_str(&best).unwrap();
     assert_eq!(best["rounds"], 30, "the newest");
 }
 
 #[test]
 fn what_a_run_leaves_can_be_read_in_many_ways() {
-    let scene = Scene::new(SCRIPT);
-    scene.run(0, &["--quiet"]);
-    let read = |args: &[&str]| expect(&scene.captime(args), 0).0;
+    let test_run = TestRun::new(SCRIPT);
+    test_run.run(0, &["--quiet"]);
+    let read = |args: &[&str]| expect(&test_run.captime(args), 0).0;
     let best = read(&["best", "runs/try"]);
     assert!(
         best.contains("arm 6: a=9 b=8") && best.contains("gain      0.9"),
@@ -100,13 +97,13 @@ fn what_a_run_leaves_can_be_read_in_many_ways() {
         last.contains("= mean ") && last.contains(" + width "),
         "{last}"
     );
-    let (_, none) = expect(&scene.captime(&["explain", "try", "99"]), 2);
+    let (_, none) = expect(&test_run.captime(&["explain", "try", "99"]), 2);
     assert!(none.contains("no round 99"), "{none}");
     let csv = read(&["export", "try", "--format", "csv"]);
     let mut lines = csv.lines();
     assert_eq!(
         lines.next().unwrap(),
-        "round,arm,configuration,limit,instance,seed,outcome,reward,consumption,gain,wall_seconds,cpu_seconds,exit_code,signal"
+        "round,arm,configuration,limit,instance,seed,outcome,reward,consumption,gain,wall_seconds,cpu_seconds,exit_code,signal,arm_name,score,peak_memory_bytes,failure,node,a,b"
     );
     assert_eq!(lines.count(), 30);
     let rows: Vec<Value> = read(&["export", "try", "--format", "jsonl"])
@@ -128,14 +125,14 @@ fn what_a_run_leaves_can_be_read_in_many_ways() {
         arff.contains("@ATTRIBUTE runstatus {ok,") && arff.contains("none,1,arm1,"),
         "{arff}"
     );
-    let (_, unknown) = expect(&scene.captime(&["best", "tri"]), 2);
+    let (_, unknown) = expect(&test_run.captime(&["best", "tri"]), 2);
     assert!(unknown.contains("did you mean `try`?"), "{unknown}");
 }
 
 #[test]
 fn completions_and_the_manual_name_every_command() {
-    let scene = Scene::new("");
-    let (help, _) = expect(&scene.captime(&["--help"]), 0);
+    let test_run = TestRun::new("");
+    let (help, _) = expect(&test_run.captime(&["--help"]), 0);
     let commands: Vec<&str> = help
         .lines()
         .skip_while(|line| *line != "Commands:")
@@ -143,8 +140,8 @@ fn completions_and_the_manual_name_every_command() {
         .map_while(|line| line.strip_prefix("  ")?.split(' ').next())
         .filter(|name| !name.is_empty() && *name != "help")
         .collect();
-    assert_eq!(commands.len(), 15, "{help}");
-    let (page, _) = expect(&scene.captime(&["man"]), 0);
+    assert_eq!(commands.len(), 23, "{help}");
+    let (page, _) = expect(&test_run.captime(&["man"]), 0);
     for command in &commands {
         assert!(
             page.contains(&format!(".SH CAPTIME {}", command.to_uppercase())),
@@ -152,7 +149,7 @@ fn completions_and_the_manual_name_every_command() {
         );
     }
     for shell in ["bash", "zsh", "fish"] {
-        let (script, _) = expect(&scene.captime(&["completions", shell]), 0);
+        let (script, _) = expect(&test_run.captime(&["completions", shell]), 0);
         for command in &commands {
             let is_offered = match shell {
                 "bash" => script.contains(&format!("captime,{command})")),
@@ -166,8 +163,8 @@ fn completions_and_the_manual_name_every_command() {
 
 #[test]
 fn events_for_programs_are_json_lines() {
-    let scene = Scene::new(SCRIPT);
-    let (events, _) = scene.run(0, &["--format", "json"]);
+    let test_run = TestRun::new(SCRIPT);
+    let (events, _) = test_run.run(0, &["--format", "json"]);
     let events: Vec<Value> = events
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -180,14 +177,14 @@ fn events_for_programs_are_json_lines() {
     let end = events.last().unwrap();
     assert_eq!(end["best"]["configuration"]["a"], 9);
     for file in ["journal", "report"] {
-        let path = scene.path().join(end[file].as_str().unwrap());
+        let path = test_run.path().join(end[file].as_str().unwrap());
         assert!(path.exists(), "{end}");
     }
 }
 
 #[test]
 fn failures_are_data_with_their_reason_and_stderr() {
-    let scene = Scene::new(
+    let test_run = TestRun::new(
         &SCRIPT
             .replace(
                 "echo score=0.{a}{b}",
@@ -195,10 +192,10 @@ fn failures_are_data_with_their_reason_and_stderr() {
             )
             .replace("rounds: 30", "rounds: 20"),
     );
-    let (summary, _) = scene.run(0, &[]);
+    let (summary, _) = test_run.run(0, &[]);
     assert!(summary.contains("exit code 3, which is not 0"), "{summary}");
     assert!(summary.contains("its stderr ends: broken"), "{summary}");
-    let (_, outcomes) = story(&scene.run_folder("try"));
+    let (_, outcomes) = story(&test_run.run_folder("try"));
     let failed: Vec<_> = outcomes
         .iter()
         .filter(|outcome| outcome.failed.is_some())
@@ -212,19 +209,22 @@ fn failures_are_data_with_their_reason_and_stderr() {
 
 #[test]
 fn a_wrong_scenario_is_found_out_after_ten_pulls() {
-    let scene =
-        Scene::new(&SCRIPT.replace("echo score=0.{a}{b}", "echo no such thing >&2; exit 127"));
-    let (summary, picture) = scene.run(2, &[]);
+    let test_run =
+        TestRun::new(&SCRIPT.replace("echo score=0.{a}{b}", "echo no such thing >&2; exit 127"));
+    let (summary, picture) = test_run.run(2, &[]);
     assert!(!summary.contains("raise the largest limit"), "{summary}");
-    assert!(picture.contains("the scenario is wrong"), "{picture}");
+    assert!(
+        picture.contains("the scenario is probably wrong"),
+        "{picture}"
+    );
     assert!(picture.contains("command   sh -c 'echo seed"), "{picture}");
     assert!(picture.contains("stderr    no such thing"), "{picture}");
-    let outcomes = story(&scene.run_folder("try")).1;
+    let outcomes = story(&test_run.run_folder("try")).1;
     assert!((10..=12).contains(&outcomes.len()), "{}", outcomes.len());
-    let (_, again) = scene.run(2, &[]);
-    assert!(again.contains("the scenario is wrong"), "{again}");
+    let (_, again) = test_run.run(2, &[]);
+    assert!(again.contains("the scenario is probably wrong"), "{again}");
     // A command that is not there at all.
-    let missing = Scene::new(&SCRIPT.replace(
+    let missing = TestRun::new(&SCRIPT.replace(
         "[sh, -c, 'echo seed {seed} >&2; echo score=0.{a}{b}']",
         "[./absent, '{a}', '{b}']",
     ));
@@ -232,46 +232,46 @@ fn a_wrong_scenario_is_found_out_after_ten_pulls() {
     assert!(picture.contains("cannot run `./absent`"), "{picture}");
     let patient =
         SCRIPT.replace("echo score=0.{a}{b}", "exit 127") + "stop_on_first_failures: false\n";
-    let (summary, _) = Scene::new(&patient).run(3, &[]);
+    let (summary, _) = TestRun::new(&patient).run(3, &[]);
     assert!(summary.contains("100.0 % failed"), "{summary}");
 }
 
 #[test]
 fn without_a_single_reward_the_exit_code_says_so() {
-    let scene = Scene::new(
+    let test_run = TestRun::new(
         &SCRIPT
             .replace("echo score=0.{a}{b}", "sleep 60.{a}{b}")
             .replace("[5s, 10s]", "[20ms, 40ms]")
             .replace("rounds: 30", "rounds: 8"),
     );
-    let (summary, _) = scene.run(3, &[]);
+    let (summary, _) = test_run.run(3, &[]);
     assert!(summary.contains("100.0 % censored"), "{summary}");
     assert!(summary.contains("raise the largest limit"), "{summary}");
-    // Told once: whoever asks again asks for the summary.
-    let (again, _) = scene.run(0, &["--quiet"]);
+    // Asked again, it exits in the same way.
+    let (again, _) = test_run.run(3, &["--quiet"]);
     assert!(again.contains("100.0 % censored"), "{again}");
 }
 
 #[test]
 fn a_wall_budget_ends_the_pulls_in_flight() {
-    let scene = Scene::new(
+    let test_run = TestRun::new(
         &SCRIPT
             .replace("echo score=0.{a}{b}", "sleep 61.{a}{b}")
             .replace("{rounds: 30}", "{wall: 300ms}"),
     );
     let since = std::time::Instant::now();
-    let (summary, _) = scene.run(3, &[]);
+    let (summary, _) = test_run.run(3, &[]);
     assert!(since.elapsed().as_secs() < 20, "{summary}");
     assert!(
-        summary.contains("wall time of the budget is over"),
+        summary.contains("time budget (300 ms) used up"),
         "{summary}"
     );
-    let (pulls, outcomes) = story(&scene.run_folder("try"));
+    let (pulls, outcomes) = story(&test_run.run_folder("try"));
     assert_eq!((pulls.len(), outcomes.len()), (2, 0), "they say nothing");
-    crate::scene::nothing_is_left("sleep 61.");
-    scene.run(0, &[]);
+    crate::test_run::nothing_is_left("sleep 61.");
+    test_run.run(3, &[]);
     assert_eq!(
-        story(&scene.run_folder("try")).0.len(),
+        story(&test_run.run_folder("try")).0.len(),
         2,
         "finished is finished"
     );
@@ -279,7 +279,7 @@ fn a_wall_budget_ends_the_pulls_in_flight() {
 
 #[test]
 fn scratch_folders_stdin_environment_and_files_work_and_leave_nothing() {
-    let scene = Scene::new(
+    let test_run = TestRun::new(
         "
 name: files
 target:
@@ -294,9 +294,9 @@ policy: rcucb
 budget: {rounds: 6}
 ",
     );
-    let (summary, _) = scene.run(0, &[]);
+    let (summary, _) = test_run.run(0, &[]);
     assert!(summary.contains("0.0 % failed"), "{summary}");
-    let rewards: Vec<f64> = story(&scene.run_folder("files"))
+    let rewards: Vec<f64> = story(&test_run.run_folder("files"))
         .1
         .iter()
         .map(|outcome| outcome.reward.unwrap())
@@ -305,14 +305,14 @@ budget: {rounds: 6}
         rewards.iter().all(|reward| [0.15, 0.95].contains(reward)),
         "{rewards:?}"
     );
-    let scratch = scene.run_folder("files").join("scratch");
+    let scratch = test_run.run_folder("files").join("scratch");
     assert!(!scratch.exists() || std::fs::read_dir(scratch).unwrap().count() == 0);
 }
 
 #[test]
 fn pulls_that_are_tried_show_what_was_read() {
-    let scene = Scene::new(SCRIPT);
-    let (shown, _) = expect(&scene.captime(&["check", "s.yaml", "--try", "2"]), 0);
+    let test_run = TestRun::new(SCRIPT);
+    let (shown, _) = expect(&test_run.captime(&["check", "s.yaml", "--try", "2"]), 0);
     for text in [
         "pull 1    arm 1: a=1 b=1",
         "command   sh -c",
@@ -323,8 +323,11 @@ fn pulls_that_are_tried_show_what_was_read() {
     ] {
         assert!(shown.contains(text), "{text}\n{shown}");
     }
-    assert!(!scene.path().join("runs").exists(), "nothing is recorded");
-    let broken = Scene::new(&SCRIPT.replace("echo score=0.{a}{b}", "echo oops >&2; exit 9"));
+    assert!(
+        !test_run.path().join("runs").exists(),
+        "nothing is recorded"
+    );
+    let broken = TestRun::new(&SCRIPT.replace("echo score=0.{a}{b}", "echo oops >&2; exit 9"));
     let output = broken.captime(&["check", "s.yaml", "--try", "2"]);
     let (shown, message) = expect(&output, 2);
     assert!(
@@ -347,9 +350,9 @@ budget: {rounds: 500}
 seed: 11
 ";
     let lines = || {
-        let scene = Scene::new(scenario);
-        scene.run(0, &["--quiet"]);
-        let text = std::fs::read_to_string(scene.journal("virtual")).unwrap();
+        let test_run = TestRun::new(scenario);
+        test_run.run(0, &["--quiet"]);
+        let text = std::fs::read_to_string(test_run.journal("virtual")).unwrap();
         // All but the header, which holds the time of day and the folder.
         text.split_once('\n').unwrap().1.to_owned()
     };
@@ -370,20 +373,20 @@ slots: 1
 seed: 3
 ";
     let play = |scenario: &str| {
-        let scene = Scene::new(scenario);
+        let test_run = TestRun::new(scenario);
         let mut rows = String::from("size,zone,price\n");
         for row in 0..120 {
             let zone = ["a", "b", "c"][row % 3];
             writeln!(rows, "{},{zone},{}", row * 7 % 53, row * 7 % 53 + row % 3).unwrap();
         }
-        scene.write("houses.csv", &rows);
-        let (summary, _) = scene.run(0, &[]);
+        test_run.write("houses.csv", &rows);
+        let (summary, _) = test_run.run(0, &[]);
         assert!(
             summary.contains("captime forest") && summary.contains("--resource work"),
             "{summary}"
         );
-        decisions_follow(&scene.run_folder("forest"));
-        let (pulls, mut outcomes) = story(&scene.run_folder("forest"));
+        decisions_follow(&test_run.run_folder("forest"));
+        let (pulls, mut outcomes) = story(&test_run.run_folder("forest"));
         for outcome in &mut outcomes {
             (outcome.wall, outcome.cpu, outcome.at) = (None, None, None);
             (outcome.memory, outcome.exit) = (None, None);
@@ -416,13 +419,13 @@ policy: rcucb
 budget: {rounds: 4}
 slots: 1
 ";
-    let scene = Scene::new(scenario);
+    let test_run = TestRun::new(scenario);
     let mut rows = String::from("size,price\n");
     for row in 0..60 {
         writeln!(rows, "{row},{}", row * 2).unwrap();
     }
-    scene.write("houses.csv", &rows);
-    let (summary, _) = scene.run(0, &[]);
+    test_run.write("houses.csv", &rows);
+    let (summary, _) = test_run.run(0, &[]);
     assert!(summary.contains("0.0 % failed"), "{summary}");
 }
 
@@ -436,7 +439,7 @@ fn guards_end_a_fit_in_our_own_process_while_it_runs() {
         ("cpu", "of: work, grid: [1000000000000], cpu: 0.2s"),
         ("work", "of: wall, grid: [500s], work: 5000000"),
     ] {
-        let scene = Scene::new(&format!(
+        let test_run = TestRun::new(&format!(
             "
 name: forest
 target: {{forest: {{data: houses.csv, predict: price}}}}
@@ -448,13 +451,13 @@ budget: {{rounds: 2}}
 slots: 1
 "
         ));
-        scene.write("houses.csv", &rows);
-        let (summary, _) = scene.run(3, &["--quiet"]);
+        test_run.write("houses.csv", &rows);
+        let (summary, _) = test_run.run(3, &["--quiet"]);
         assert!(
-            summary.contains("no pull has brought a reward"),
+            summary.contains("There is no answer yet: all 2 pulls failed."),
             "{summary}"
         );
-        let (_, outcomes) = story(&scene.run_folder("forest"));
+        let (_, outcomes) = story(&test_run.run_folder("forest"));
         assert_eq!(outcomes.len(), 2);
         for outcome in outcomes {
             assert_eq!(outcome.guard.as_deref(), Some(guard), "{outcome:?}");
@@ -475,37 +478,37 @@ price: {cost: x, penalty: 10 * x}
 policy: uniform
 budget: {rounds: 8}
 ";
-    let scene = Scene::new(scenario);
-    scene.run(0, &["--quiet", "--slots", "2"]);
-    let (_, outcomes) = story(&scene.run_folder("slots"));
+    let test_run = TestRun::new(scenario);
+    test_run.run(0, &["--quiet", "--slots", "2"]);
+    let (_, outcomes) = story(&test_run.run_folder("slots"));
     let slots: std::collections::BTreeSet<_> = outcomes.iter().map(|one| one.slot).collect();
     assert_eq!(slots, [Some(1), Some(2)].into());
     // The line to paste is the same everywhere, and its limit is written as a person would write it.
-    let best = scene.captime(&["best", "slots", "--format", "json"]);
+    let best = test_run.captime(&["best", "slots", "--format", "json"]);
     let best: Value = serde_json::from_slice(&best.stdout).unwrap();
     let line = best["command"].as_str().unwrap();
     let limit = line.strip_prefix("captime exec --wall ").unwrap();
     let limit = limit.strip_suffix("s -- sleep 0.02").unwrap();
     assert!(limit.len() <= 8, "{line}");
-    let page = scene.captime(&["report", "slots", "--format", "json", "--out", "-"]);
+    let page = test_run.captime(&["report", "slots", "--format", "json", "--out", "-"]);
     let page = String::from_utf8_lossy(&page.stdout).into_owned();
     assert!(page.contains(line), "{line} is not in {page}");
-    scene.run(0, &["--quiet", "--fresh", "--slots", "1"]);
-    let (_, outcomes) = story(&scene.run_folder("slots-2"));
+    test_run.run(0, &["--quiet", "--fresh", "--slots", "1"]);
+    let (_, outcomes) = story(&test_run.run_folder("slots-2"));
     assert!(outcomes.iter().all(|one| one.slot.is_none()));
 }
 
 #[test]
 fn what_was_recorded_can_be_replayed() {
-    let scene = Scene::new(SCRIPT);
+    let test_run = TestRun::new(SCRIPT);
     let (line, _) = expect(
-        &scene.captime(&["record", "s.yaml", "--times", "3", "--out", "matrix"]),
+        &test_run.captime(&["record", "s.yaml", "--times", "3", "--out", "matrix"]),
         0,
     );
-    let table = scene.path().join("matrix/consumption.csv");
+    let table = test_run.path().join("matrix/consumption.csv");
     let expected = format!("target: {{recorded: {{consumption: {}, ", table.display());
     assert!(line.starts_with(&expected), "{line}");
-    let rewards = std::fs::read_to_string(scene.path().join("matrix/reward.csv")).unwrap();
+    let rewards = std::fs::read_to_string(test_run.path().join("matrix/reward.csv")).unwrap();
     let mut lines = rewards.lines();
     assert_eq!(
         lines.next().unwrap(),
@@ -517,7 +520,7 @@ fn what_was_recorded_can_be_replayed() {
         "name: replay\n{line}limits: {{of: wall, grid: [5s, 10s]}}\nprice: {{cost: x, penalty: 10 * x}}\n\
          policy: joint-ts\nbudget: {{rounds: 200}}\n"
     );
-    scene.write("s.yaml", &replay);
-    let (summary, _) = scene.run(0, &["--quiet"]);
+    test_run.write("s.yaml", &replay);
+    let (summary, _) = test_run.run(0, &["--quiet"]);
     assert!(summary.contains("best      arm 6"), "{summary}");
 }

@@ -1,4 +1,4 @@
-//! The scenario's documentation and schema, held against the program.
+//! Compares the scenario's documentation and schema with the program.
 
 use std::path::{Path, PathBuf};
 
@@ -7,27 +7,6 @@ use serde_json::Value;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// The files that the examples in the documentation speak of.
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    };
-    let columns: Vec<String> = (1..=80).map(|k| format!("x{k}")).collect();
-    write(
-        "datasets/ames_like.csv",
-        &format!("{},Sale_Price\n", columns.join(",")),
-    );
-    write("instances/a.cnf", "");
-    write("list.txt", "a\nb\n");
-    write("work/keep", "");
-    write("runs.csv", "instance,fast,slow\ni1,1.5,20\ni2,3000,7\n");
-    write("arms.csv", "name,p,q\nfast,1,x\nslow,2.5,\n");
-    folder
 }
 
 /// The YAML blocks of the documentation.
@@ -63,12 +42,12 @@ fn completed(example: &str) -> String {
 
 #[test]
 fn every_example_in_the_documentation_is_a_scenario() {
-    let folder = folder();
+    let folder = root().join("tests/fixtures/scenario_files");
     let examples = examples();
     assert!(examples.len() > 15, "{}", examples.len());
     for example in examples {
         let text = completed(&example);
-        if let Err(error) = parse(&text, Path::new("docs.yaml"), folder.path()) {
+        if let Err(error) = parse(&text, Path::new("docs.yaml"), &folder) {
             panic!("{error}\n\n{text}");
         }
     }
@@ -104,7 +83,7 @@ fn property_names(schema: &Value, to: &mut Vec<String>) {
     }
 }
 
-/// Run with `CAPTIME_UPDATE=1` to write the file anew.
+/// Run with `CAPTIME_UPDATE=1` to write the file again.
 #[test]
 fn the_schema_in_the_documentation_is_the_one_of_the_program() {
     let path = root().join("docs/scenario.schema.json");
@@ -116,6 +95,19 @@ fn the_schema_in_the_documentation_is_the_one_of_the_program() {
     assert!(
         found == wanted,
         "docs/scenario.schema.json is out of date: run this test with CAPTIME_UPDATE=1"
+    );
+}
+
+#[test]
+fn the_program_prints_the_schema() {
+    let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_captime"))
+        .arg("schema")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(
+        serde_json::from_slice::<Value>(&output.stdout).unwrap(),
+        schema()
     );
 }
 
@@ -169,7 +161,7 @@ fn what_the_schema_can_refuse_it_refuses() {
     }
 }
 
-/// As much of JSON schema as ours uses.
+/// The part of JSON schema that the scenario's schema uses.
 fn validate(schema: &Value, value: &Value, at: &str, complaints: &mut Vec<String>) {
     let mut complain = |what: &str| complaints.push(format!("{at}: {what}: {value}"));
     if let Some(known) = schema.get("enum").and_then(Value::as_array) {
@@ -284,4 +276,47 @@ fn validate_object(
             (None, None) => {}
         }
     }
+}
+
+/// A budget may change while a run is under way, but not to less than what was used.
+#[test]
+fn a_budget_may_be_raised_extended_and_lowered_to_what_is_not_used_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |budget: &str, seed: u32| {
+        let text = format!(
+            "target: {{synthetic: {{problem: indep}}}}\npolicy: uniform\nbudget: {{{budget}}}\nseed: {seed}\n"
+        );
+        std::fs::write(folder.path().join("s.yaml"), text).unwrap();
+        let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_captime"))
+            .current_dir(folder.path())
+            .args(["run", "s.yaml", "--quiet"])
+            .output()
+            .unwrap();
+        let journal = std::fs::read_to_string(folder.path().join("runs/s/journal.jsonl")).unwrap();
+        let rounds = journal.matches("{\"outcome\":").count();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), rounds, stderr)
+    };
+    assert_eq!(run("rounds: 10", 1).1, 10);
+    assert_eq!(run("rounds: 20", 1).1, 20, "raised");
+    let (code, rounds, said) = run("rounds: 15", 1);
+    assert_eq!((code, rounds), (Some(2), 20), "{said}");
+    assert!(said.contains("15 rounds, but 20 are done"), "{said}");
+    let (code, rounds, said) = run("rounds: 30, consumption: 0.5s", 1);
+    assert_eq!((code, rounds), (Some(2), 20), "{said}");
+    assert!(said.contains("consumption of 0.5"), "{said}");
+    assert_eq!(
+        run("rounds: 30, consumption: 1000s", 1).1,
+        30,
+        "a bound was added"
+    );
+    assert_eq!(run("rounds: 40", 1).1, 40, "a bound was removed");
+    assert_eq!(
+        run("rounds: 1000, consumption: 900s", 1).0,
+        Some(0),
+        "lowered, but not below what was used"
+    );
+    let (code, _, said) = run("rounds: 1000", 2);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("seed: 1 -> 2"), "{said}");
 }

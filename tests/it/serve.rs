@@ -16,6 +16,8 @@ use super::report::simulated::Simulated;
 struct Server {
     child: Child,
     port: u16,
+    /// `/TOKEN`, or nothing.
+    token: String,
 }
 
 impl Server {
@@ -36,19 +38,32 @@ impl Server {
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
             .unwrap();
-        let port = line
-            .trim()
-            .strip_prefix("http://127.0.0.1:")
-            .and_then(|rest| rest.strip_suffix('/'))
-            .unwrap_or_else(|| panic!("{line}"));
+        let rest = line.trim().strip_prefix("http://127.0.0.1:");
+        let rest = rest.and_then(|rest| rest.strip_suffix('/'));
+        let rest = rest.unwrap_or_else(|| panic!("{line}"));
+        let (port, token) = match rest.split_once('/') {
+            Some((port, token)) => (port, format!("/{token}")),
+            None => (rest, String::new()),
+        };
         Self {
             port: port.parse().unwrap(),
+            token,
             child,
         }
     }
 
     fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/", self.port)
+        format!("http://127.0.0.1:{}{}/", self.port, self.token)
+    }
+
+    /// The status line of a request with these bytes.
+    fn raw(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = vec![];
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        answer.lines().next().unwrap_or_default().to_owned()
     }
 
     /// Status line, headers and body of a request.
@@ -56,7 +71,8 @@ impl Server {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+            "{method} {}{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n",
+            self.token
         )
         .unwrap();
         let mut answer = vec![];
@@ -97,6 +113,78 @@ fn within(patience: Duration, mut holds: impl FnMut() -> bool) {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
+fn only_the_printed_address_is_answered() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = Simulated::default().write(root.path());
+    let server = Server::start(&folder);
+    assert_eq!(server.token.len(), 33, "{}", server.token);
+    assert!(server.get("/").starts_with("HTTP/1.1 200"));
+    let host = format!("127.0.0.1:{}", server.port);
+    for path in ["/", "/data.json", "/0123456789abcdef0123456789abcdef/"] {
+        let answer = server.raw(&format!(
+            "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        ));
+        assert!(answer.starts_with("HTTP/1.1 403"), "{path}: {answer}");
+    }
+    let twice = format!(
+        "GET {}/ HTTP/1.1\r\nHost: {host}\r\nHost: {host}\r\nConnection: close\r\n\r\n",
+        server.token
+    );
+    assert!(server.raw(&twice).starts_with("HTTP/1.1 400"));
+    let open = Server::start_with(&folder, &["--no-token"]);
+    assert!(open.token.is_empty());
+    assert!(open.get("/").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn a_run_that_does_not_exist_yet_is_waited_for() {
+    let root = tempfile::tempdir().unwrap();
+    let run = Simulated::default();
+    let name = Path::new(run.name);
+    for asked in [name.to_owned(), Path::new("runs").join(name)] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_captime"))
+            .arg("serve")
+            .arg(&asked)
+            .current_dir(root.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It has looked, and found nothing.
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("waiting for it to start") {
+            line.clear();
+            assert_ne!(said.read_line(&mut line).unwrap(), 0, "it has left");
+        }
+        let folder = Simulated::default().write(root.path());
+        let mut address = String::new();
+        let mut printed = BufReader::new(child.stdout.take().unwrap());
+        printed.read_line(&mut address).unwrap();
+        assert!(address.starts_with("http://127.0.0.1:"), "{address}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
+fn half_open_requests_do_not_block_it() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = Simulated::default().write(root.path());
+    let server = Server::start(&folder);
+    let half_open: Vec<TcpStream> = (0..600)
+        .map(|_| {
+            let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nHost:").unwrap();
+            stream
+        })
+        .collect();
+    assert!(server.get("/").starts_with("HTTP/1.1 200"));
+    drop(half_open);
+}
+
+#[test]
 fn only_this_machines_browsers_are_answered_and_only_with_the_run() {
     let root = tempfile::tempdir().unwrap();
     let folder = Simulated::default().write(root.path());
@@ -109,7 +197,7 @@ fn only_this_machines_browsers_are_answered_and_only_with_the_run() {
         let answer = server.ask("GET", "/data.json", &format!("{name}:{}", server.port));
         assert!(answer.starts_with("HTTP/1.1 200"), "{name}");
     }
-    // A page elsewhere whose name was pointed at us.
+    // A foreign page whose name was pointed at this server.
     for host in [
         "evil.example",
         "127.0.0.1",
@@ -171,7 +259,13 @@ fn several_runs_have_an_index() {
     let server = Server::start(&runs);
     let index = server.get("/");
     assert!(index.contains("href=\"run/made-up/\""), "{index}");
-    assert!(index.contains("o&lt;b&gt;&amp;ther</a></td><td class=\"n\">20</td>"));
+    let row = index
+        .split("<tr>")
+        .find(|row| row.contains("o&lt;b&gt;&amp;ther</a>"));
+    assert!(
+        row.is_some_and(|row| row.contains("<td class=\"n\">20</td>")),
+        "{index}"
+    );
     assert!(!index.contains("run/empty") && !index.contains("run/far"));
     assert_eq!(
         server.data("/run/o%3Cb%3E%26ther/data.json")["status"]["learned"],
@@ -213,7 +307,7 @@ fn the_port_is_the_one_given_and_open_to_this_machine_only() {
     }
     let loopback = u32::from_ne_bytes([127, 0, 0, 1]);
     assert_eq!(listening, [format!("{loopback:08X}")]);
-    // Who else wants it is told what to do.
+    // A second server gets an error that says what to do.
     let second = Command::new(env!("CARGO_BIN_EXE_captime"))
         .arg("serve")
         .arg(&folder)
@@ -249,7 +343,7 @@ fn the_index_leads_to_the_live_pages() {
         let rows = rows.as_str().unwrap();
         assert!(rows.contains("600") && rows.contains("20"), "{rows}");
         assert!(
-            rows.contains("finished") && rows.contains("not finished"),
+            rows.contains("finished") && rows.contains("killed"),
             "{rows}"
         );
         browser.screenshot(&super::report::pictures().join(format!("index-{width}.png")));
@@ -295,7 +389,7 @@ fn a_journal_that_is_cut_resumed_or_removed_is_survived() {
     };
     again.write(root.path());
     within(PATIENCE, || learned() == 7);
-    // Garbage is no run, and no end either.
+    // Garbage is not a run, but does not end the server.
     fs::write(&journal, "garbage\n").unwrap();
     std::thread::sleep(Duration::from_millis(400));
     assert_eq!(learned(), 7);
@@ -335,14 +429,14 @@ fn a_live_page_receives_rounds_without_being_loaded_again() {
     assert!(waits[0] < Duration::from_secs(3), "{waits:?}");
     assert!(waits[4] < Duration::from_secs(10), "{waits:?}");
     browser.wait_for("document.querySelector('#latest-rounds').dataset.rows === '25'");
-    // Thousands at once do not drown it.
+    // It keeps up with thousands at once.
     for rounds in (2_000..=20_000).step_by(2_000) {
         making.play(rounds);
         making.flush();
     }
     browser.wait_for(&format!("{rounds} === '20,000'"));
     browser.wait_for("document.querySelector('#latest-rounds').dataset.rows === '200'");
-    // Why a round was played is told on the page.
+    // The page explains why a round was played.
     browser.evaluate("document.querySelector('#latest-rounds a.explain').click()");
     browser.wait_for("document.querySelector('dialog pre')?.textContent.includes('outcomes')");
     assert_eq!(browser.evaluate("window.isSame"), true);

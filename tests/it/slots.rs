@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use captime::journal::{Reader, Record, Session};
-use captime::limit::SUPERVISE;
-use captime::orchestrator::allowed_cpus;
+use captime::target::allowed_cpus;
+use captime_limit::Contain;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::scene::{
-    Scene, alive, decisions_follow, expect, houses, nothing_is_left, send, skipped, story, until,
+use crate::test_run::{
+    TestRun, alive, decisions_follow, expect, houses, nothing_is_left, send, skipped, story, until,
 };
 
 /// `0-1,3` as numbers.
@@ -22,8 +22,8 @@ fn cpus(list: &str) -> BTreeSet<usize> {
     list.trim().split(',').flat_map(range).collect()
 }
 
-fn sessions(scene: &Scene, name: &str) -> Vec<Session> {
-    let mut reader = Reader::open(&scene.run_folder(name)).unwrap();
+fn sessions(test_run: &TestRun, name: &str) -> Vec<Session> {
+    let mut reader = Reader::open(&test_run.run_folder(name)).unwrap();
     let mut sessions = vec![];
     while let Some(record) = reader.next().unwrap() {
         if let Record::Session(session) = record {
@@ -35,7 +35,7 @@ fn sessions(scene: &Scene, name: &str) -> Vec<Session> {
 
 #[test]
 fn every_slot_has_cpus_of_its_own() {
-    let scene = Scene::new(
+    let test_run = TestRun::new(
         "
 name: pinned
 target:
@@ -49,28 +49,28 @@ budget: {rounds: 12}
 ",
     );
     let seen = || {
-        let text = fs::read_to_string(scene.path().join("seen")).unwrap();
-        fs::remove_file(scene.path().join("seen")).unwrap();
+        let text = fs::read_to_string(test_run.path().join("seen")).unwrap();
+        fs::remove_file(test_run.path().join("seen")).unwrap();
         let lists = text
             .lines()
             .map(|line| cpus(&line["Cpus_allowed_list:".len()..]));
         lists.collect::<BTreeSet<BTreeSet<usize>>>()
     };
     let all: BTreeSet<usize> = allowed_cpus().into_iter().collect();
-    scene.run(0, &["--quiet"]);
-    assert_eq!(sessions(&scene, "pinned")[0].slots, all.len(), "auto");
+    test_run.run(0, &["--quiet"]);
+    assert_eq!(sessions(&test_run, "pinned")[0].slots, all.len(), "auto");
     let lists = seen();
     assert!(lists.iter().all(|list| list.len() == 1), "{lists:?}");
-    // More slots than CPUs: nobody is pinned.
+    // More slots than CPUs: no slot is pinned.
     let many = (all.len() + 1).to_string();
-    scene.run(0, &["--quiet", "--fresh", "--slots", &many]);
+    test_run.run(0, &["--quiet", "--fresh", "--slots", &many]);
     assert_eq!(seen(), [all].into());
 }
 
 #[test]
 fn a_forest_in_a_process_has_a_cpu_for_each_of_its_threads() {
     let all = allowed_cpus().len();
-    let scene = Scene::new(
+    let test_run = TestRun::new(
         "
 name: threads
 target: {forest: {data: houses.csv, predict: price, isolation: process, threads: 2}}
@@ -81,12 +81,12 @@ policy: uniform
 budget: {rounds: 12}
 ",
     );
-    let data = scene
+    let data = test_run
         .write("houses.csv", &houses(2000))
         .display()
         .to_string();
-    let mut child = scene.start(&["--quiet"]);
-    // Its own name in the command line: before that it is still ours.
+    let mut child = test_run.start(&["--quiet"]);
+    // Its own name is in the command line. Before that it is still captime's.
     let fits = || {
         let mut fits = alive(&data);
         fits.retain(|id| {
@@ -111,7 +111,7 @@ budget: {rounds: 12}
     assert!(looked > 0, "a fit was looked at");
     send(&child, Signal::SIGINT);
     expect(&child.wait_with_output().unwrap(), 130);
-    assert_eq!(sessions(&scene, "threads")[0].slots, (all / 2).max(1));
+    assert_eq!(sessions(&test_run, "threads")[0].slots, (all / 2).max(1));
     nothing_is_left(&data);
 }
 
@@ -122,13 +122,16 @@ fn supervisors(captime: u32) -> Vec<u32> {
         let after_name = stat.rsplit(") ").next().unwrap_or_default().to_owned();
         after_name.split(' ').nth(1) == Some(captime.to_string().as_str())
     };
-    alive(SUPERVISE).into_iter().filter(is_child).collect()
+    alive("__captime_supervisor")
+        .into_iter()
+        .filter(is_child)
+        .collect()
 }
 
 #[test]
 fn a_pull_whose_supervisor_is_killed_runs_again() {
     let marker = format!("supervised-{}", std::process::id());
-    let scene = Scene::new(&format!(
+    let test_run = TestRun::new(&format!(
         "
 name: lost
 target:
@@ -143,25 +146,27 @@ budget: {{rounds: 4}}
 slots: 1
 "
     ));
-    let mut child = scene.start(&["--quiet"]);
-    until(&mut child, "a pull", || scene.path().join("first").exists());
+    let mut child = test_run.start(&["--quiet"]);
+    until(&mut child, "a pull", || {
+        test_run.path().join("first").exists()
+    });
     let found = supervisors(child.id());
     assert_eq!(found.len(), 1, "one slot");
     kill(Pid::from_raw(found[0].cast_signed()), Signal::SIGKILL).unwrap();
     let (summary, _) = expect(&child.wait_with_output().unwrap(), 0);
     assert!(
-        summary.contains("1 pull was lost and run again"),
+        summary.contains("lost      1 pull, each run again"),
         "{summary}"
     );
     nothing_is_left(&marker);
-    let tries = fs::read_to_string(scene.path().join("tries")).unwrap();
+    let tries = fs::read_to_string(test_run.path().join("tries")).unwrap();
     let tries: Vec<&str> = tries.lines().collect();
     assert_eq!(tries.len(), 5, "{tries:?}");
     assert_eq!(tries[0], tries[1], "the same round, seed and instance");
-    let (_, outcomes) = story(&scene.run_folder("lost"));
+    let (_, outcomes) = story(&test_run.run_folder("lost"));
     assert_eq!(outcomes.len(), 4);
     assert!(outcomes.iter().all(|outcome| outcome.reward == Some(0.5)));
-    decisions_follow(&scene.run_folder("lost"));
+    decisions_follow(&test_run.run_folder("lost"));
 }
 
 /// A program is away from the tenth pull on until this test brings it back, however long that takes.
@@ -183,40 +188,44 @@ fn moving(file: &str) -> String {
 }
 
 /// Brings the program back after a loss: then every round is scored. Gives the journal as it was at the loss.
-fn brought_back(scene: &Scene) -> String {
-    let mut child = scene.start(&["--quiet"]);
-    let journal = || fs::read_to_string(scene.journal("rebuilt")).unwrap_or_default();
+fn brought_back(test_run: &TestRun) -> String {
+    let mut child = test_run.start(&["--quiet"]);
+    let journal = || fs::read_to_string(test_run.journal("rebuilt")).unwrap_or_default();
     until(&mut child, "a loss", || journal().contains("{\"lost\""));
     let at_the_loss = journal();
-    fs::rename(scene.path().join("away"), scene.path().join("score.sh")).unwrap();
+    fs::rename(
+        test_run.path().join("away"),
+        test_run.path().join("score.sh"),
+    )
+    .unwrap();
     let (summary, _) = expect(&child.wait_with_output().unwrap(), 0);
-    assert!(summary.contains("lost and run again"), "{summary}");
-    let (_, outcomes) = story(&scene.run_folder("rebuilt"));
+    assert!(summary.contains("pull, each run again"), "{summary}");
+    let (_, outcomes) = story(&test_run.run_folder("rebuilt"));
     assert_eq!(outcomes.len(), 40);
     let unscored = outcomes.iter().find(|one| one.reward != Some(0.5));
     assert_eq!(unscored, None);
-    decisions_follow(&scene.run_folder("rebuilt"));
+    decisions_follow(&test_run.run_folder("rebuilt"));
     at_the_loss
 }
 
 #[test]
 fn a_program_that_is_away_for_a_moment_costs_nothing() {
-    let scene = Scene::new(REBUILT);
+    let test_run = TestRun::new(REBUILT);
     let text = format!("#!/bin/sh\n{}echo 0.5\n", moving("\"$0\""));
-    scene.program("score.sh", &text);
-    let journal = brought_back(&scene);
+    test_run.program("score.sh", &text);
+    let journal = brought_back(&test_run);
     assert!(journal.contains("cannot run `./score.sh`"), "{journal}");
 }
 
-/// The kernel found the script, its interpreter does not: that is no fault of the arm's either.
+/// The kernel found the script, but its interpreter does not. That is not the arm's fault either.
 #[test]
 fn a_script_that_goes_away_before_it_is_read_costs_nothing() {
-    let scene = Scene::new(REBUILT);
+    let test_run = TestRun::new(REBUILT);
     let text = format!("#!/bin/sh\n{}exec sh \"$1\"\n", moving("\"$1\""));
-    let interpreter = scene.program("interpreter.sh", &text);
+    let interpreter = test_run.program("interpreter.sh", &text);
     let text = format!("#!{}\necho 0.5\n", interpreter.display());
-    scene.program("score.sh", &text);
-    let journal = brought_back(&scene);
+    test_run.program("score.sh", &text);
+    let journal = brought_back(&test_run);
     assert!(
         journal.contains("`./score.sh` is no longer there"),
         "{journal}"
@@ -225,7 +234,7 @@ fn a_script_that_goes_away_before_it_is_read_costs_nothing() {
 
 #[test]
 fn where_nothing_can_be_launched_the_run_stops_and_goes_on_later() {
-    let scene = Scene::new(
+    let test_run = TestRun::new(
         "
 name: stuck
 target:
@@ -242,22 +251,22 @@ retries: 0
 stop_on_first_failures: false
 ",
     );
-    let (_, message) = scene.run(1, &["--quiet"]);
+    let (_, message) = test_run.run(1, &["--quiet"]);
     assert!(
-        message.contains("3 rounds were lost one after the other")
+        message.contains("3 rounds lost in a row")
             && message.contains("cannot make a scratch folder")
-            && message.contains("the same command goes on"),
+            && message.contains("run the same command to resume"),
         "{message}"
     );
-    let (pulls, outcomes) = story(&scene.run_folder("stuck"));
+    let (pulls, outcomes) = story(&test_run.run_folder("stuck"));
     assert_eq!((pulls.len(), outcomes.len()), (5, 2), "nothing is learned");
-    fs::remove_file(scene.run_folder("stuck").join("scratch")).unwrap();
-    scene.run(0, &["--quiet"]);
-    let (pulls_after, outcomes_after) = story(&scene.run_folder("stuck"));
+    fs::remove_file(test_run.run_folder("stuck").join("scratch")).unwrap();
+    test_run.run(0, &["--quiet"]);
+    let (pulls_after, outcomes_after) = story(&test_run.run_folder("stuck"));
     assert_eq!(pulls_after[..5], pulls[..], "the same rounds run again");
     assert_eq!(outcomes_after.len(), 8);
     assert!(outcomes_after[2..].iter().all(|one| one.failed.is_none()));
-    decisions_follow(&scene.run_folder("stuck"));
+    decisions_follow(&test_run.run_folder("stuck"));
 }
 
 #[test]
@@ -268,7 +277,7 @@ fn what_is_measured_less_exactly_than_promised_is_said_in_its_outcome() {
         let (place, kind) = (words.next()?, words.next()?);
         (kind == "cgroup2").then(|| place.to_owned())
     });
-    let is_exact = captime::limit::detect().is_cpu_exact();
+    let is_exact = captime_limit::detect().is_cpu_exact();
     let Some(root) = root.filter(|_| is_exact) else {
         return skipped("no control groups here");
     };
@@ -287,12 +296,110 @@ budget: {{rounds: 3}}
 slots: 1
 "
     );
-    let scene = Scene::new(&scenario);
-    scene.run(0, &["--quiet"]);
-    let (_, outcomes) = story(&scene.run_folder("escape"));
+    let test_run = TestRun::new(&scenario);
+    test_run.run(0, &["--quiet"]);
+    let (_, outcomes) = story(&test_run.run_folder("escape"));
     let inexact: Vec<_> = outcomes.iter().map(|one| one.inexact.as_deref()).collect();
     if inexact[1].is_none() {
         return skipped("this user may not leave a control group");
     }
     assert_eq!(inexact, [None, Some("cpu"), None]);
+}
+
+/// What a scenario says of containment holds for its pulls, and the session says it.
+#[test]
+fn commands_are_contained_as_the_scenario_says() {
+    let possible = captime_limit::detect().contain;
+    for (line, expected) in [
+        ("", possible.min(Contain::Pids)),
+        ("  contain: off\n", Contain::Off),
+        ("  contain: pids\n", Contain::Pids),
+        ("  contain: full\n", Contain::Full),
+    ] {
+        if expected > possible {
+            skipped("containment is not possible here");
+            continue;
+        }
+        let test_run = TestRun::new(&format!(
+            "
+name: kept
+target:
+  command: [sh, -c, 'if kill -0 {} 2>/dev/null; then echo seen; else echo alone; fi >> seen']
+{line}arms: {{list: [{{name: a}}]}}
+limits: {{of: wall, grid: [20s]}}
+price: {{cost: x, penalty: 10 * x}}
+policy: uniform
+budget: {{rounds: 1}}
+",
+            std::process::id()
+        ));
+        // With `full`, the folder of this test is hidden if it is below `/tmp`, and the pull fails.
+        test_run.captime(&["run", "s.yaml", "--quiet"]);
+        let session = &sessions(&test_run, "kept")[0];
+        assert_eq!(session.enforcement["contain"], expected.name());
+        let seen = fs::read_to_string(test_run.path().join("seen"));
+        if expected != Contain::Full {
+            let alone = if expected == Contain::Off {
+                "seen\n"
+            } else {
+                "alone\n"
+            };
+            assert_eq!(seen.unwrap(), alone, "{line}");
+        }
+        let (check, _) = expect(&test_run.captime(&["check", "s.yaml"]), 0);
+        assert_eq!(check.contains("contain   "), !line.is_empty(), "{check}");
+    }
+}
+
+/// Ctrl-Z stops the clock of the wall budget.
+#[test]
+fn a_suspended_run_pays_nothing_for_the_time_it_was_suspended() {
+    let test_run = TestRun::new(
+        "
+name: night
+target:
+  command: [sh, -c, 'sleep 0.2; echo 0.5']
+  reward: {stdout: '([0-9.]+)'}
+arms: {list: [{name: a}]}
+limits: {of: wall, grid: [30s]}
+price: {cost: x, penalty: 10 * x}
+policy: uniform
+budget: {wall: 60s, rounds: 8}
+slots: 1
+",
+    );
+    let mut child = test_run.start(&["--quiet"]);
+    test_run.wait_for_outcomes("night", 2);
+    let state = |child: &std::process::Child| {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        stat.rsplit(") ").next().unwrap().chars().next().unwrap()
+    };
+    send(&child, Signal::SIGTSTP);
+    let since = std::time::Instant::now();
+    while state(&child) != 'T' {
+        assert!(since.elapsed().as_secs() < 30, "not suspended");
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "ended before it was suspended"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let before = story(&test_run.run_folder("night")).1.len();
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert_eq!(story(&test_run.run_folder("night")).1.len(), before);
+    let suspended = since.elapsed().as_secs_f64();
+    send(&child, Signal::SIGCONT);
+    let started = since;
+    expect(&child.wait_with_output().unwrap(), 0);
+    let rest = started.elapsed().as_secs_f64() - suspended;
+    let (_, outcomes) = story(&test_run.run_folder("night"));
+    assert_eq!(outcomes.len(), 8);
+    assert!(outcomes.iter().all(|outcome| outcome.reward.is_some()));
+    // The time at which the outcomes came, on the clock of the run.
+    let at = |index: usize| outcomes[index].at.unwrap();
+    let passed = at(7) - at(before.saturating_sub(1));
+    assert!(
+        passed < rest + 1.5,
+        "{passed} s on its clock, {rest} s not suspended"
+    );
 }

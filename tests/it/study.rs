@@ -233,12 +233,12 @@ fn unknown_names_are_refused_with_the_nearest_known_one() {
     for (args, message, hint) in [
         (
             &["paper", "--problem", "poscor"][..],
-            "there is no problem `poscor`",
+            "unknown problem `poscor`",
             "did you mean `poscorr`?",
         ),
         (
             &["paper", "--grid", "recoverd"],
-            "there is no grid `recoverd`",
+            "unknown grid `recoverd`",
             "did you mean `recovered`?",
         ),
         (
@@ -354,7 +354,7 @@ fn a_folder_that_cannot_be_written_is_told_before_the_work() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    // So many rounds that the test would never end if they were played first.
+    // More rounds than the test could ever play.
     let args = [
         "paper",
         "--policy",
@@ -431,7 +431,7 @@ fn joint_ts_has_a_fraction_of_printed_rcucbs_regret() {
     }
 }
 
-/// Arms of the paper's problems have no parameters, so whoever looks for similar ones may lose by it, but not much.
+/// Arms of the paper's problems have no parameters, so a policy that uses similar arms may lose a little.
 #[test]
 fn similar_ts_has_no_more_than_twice_flat_joint_tss_regret() {
     let args = [

@@ -1,4 +1,4 @@
-//! A run on a terminal: what is drawn there, and what becomes of the run when the terminal is closed.
+//! A run on a terminal: what is drawn, and what happens when the terminal is closed.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::pty::{PtyMaster, grantpt, posix_openpt, ptsname_r, unlockpt};
 
-use crate::scene::{Scene, alive, decisions_follow, houses, nothing_is_left, story, until};
+use crate::test_run::{TestRun, alive, decisions_follow, houses, nothing_is_left, story, until};
 
 /// A terminal and the captime that has it.
 struct Session {
@@ -22,7 +22,7 @@ struct Session {
 
 impl Session {
     /// `captime ARGS` as the leader of a session of its own on a new terminal.
-    fn start(scene: &Scene, args: &[&str], env: &[(&str, &str)]) -> Self {
+    fn start(test_run: &TestRun, args: &[&str], env: &[(&str, &str)]) -> Self {
         // Not `openpty`: what other tests start meanwhile would inherit the terminal and keep it open.
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let master = posix_openpt(flags).unwrap();
@@ -44,7 +44,7 @@ impl Session {
             .arg("--ctty")
             .arg(env!("CARGO_BIN_EXE_captime"))
             .args(args)
-            .current_dir(scene.path())
+            .current_dir(test_run.path())
             .env("TERM", "xterm-256color")
             .env_remove("NO_COLOR")
             .envs(env.iter().copied())
@@ -117,6 +117,7 @@ price: {{cost: x, penalty: 10 * x}}
 policy: rcucb
 budget: {{rounds: {rounds}}}
 slots: 2
+pin: never
 "
     )
 }
@@ -132,34 +133,34 @@ fn has_colours(text: &str) -> bool {
 #[test]
 fn progress_is_drawn_on_a_terminal_and_ctrl_c_there_stops_the_run() {
     let marker = format!("drawn-{}", std::process::id());
-    let scene = Scene::new(&sleeping(&marker, "0.1{a}", 500));
-    let mut session = Session::start(&scene, &["run", "s.yaml"], &[("NO_COLOR", "1")]);
+    let test_run = TestRun::new(&sleeping(&marker, "0.1{a}", 500));
+    let mut session = Session::start(&test_run, &["run", "s.yaml"], &[("NO_COLOR", "1")]);
     for text in [
         "best so far",
         "rounds/s",
         "slot 1  round",
         "slot 2  round",
         "up to 8m 20s",
-        "Ctrl-C stops",
+        "Ctrl-C to stop",
     ] {
         session.until(text);
     }
-    // What the terminal's own driver makes of Ctrl-C: SIGINT for everybody in the foreground.
+    // What the terminal's driver does on Ctrl-C: SIGINT for the whole foreground group.
     session.master.write_all(b"\x03").unwrap();
-    session.until("stopping what runs");
+    session.until("stopping; press Ctrl-C again");
     let (code, shown) = session.end();
     assert_eq!(code, Some(130), "{shown}");
     assert!(shown.contains("captime run s.yaml"), "{shown}");
     assert!(!has_colours(&shown), "{shown:?}");
     nothing_is_left(&marker);
-    decisions_follow(&scene.run_folder("watched"));
+    decisions_follow(&test_run.run_folder("watched"));
 }
 
 #[test]
 fn colours_are_shown_on_a_terminal_unless_they_are_unwelcome() {
-    let scene = Scene::new("target: external\nlimts: 5\n");
+    let test_run = TestRun::new("target: external\nlimts: 5\n");
     let shown = |env: &[(&str, &str)]| {
-        let (code, shown) = Session::start(&scene, &["check", "s.yaml"], env).end();
+        let (code, shown) = Session::start(&test_run, &["check", "s.yaml"], env).end();
         assert_eq!(code, Some(2), "{shown}");
         assert!(shown.contains("did you mean"), "{shown}");
         shown
@@ -171,8 +172,8 @@ fn colours_are_shown_on_a_terminal_unless_they_are_unwelcome() {
 #[test]
 fn a_terminal_that_is_closed_ends_the_run_and_it_goes_on() {
     let marker = format!("closed-{}", std::process::id());
-    let scene = Scene::new(&sleeping(&marker, "100{a}", 4));
-    let mut session = Session::start(&scene, &["run", "s.yaml"], &[]);
+    let test_run = TestRun::new(&sleeping(&marker, "100{a}", 4));
+    let mut session = Session::start(&test_run, &["run", "s.yaml"], &[]);
     session.until("slot 2  round 2");
     until(&mut session.captime, "two pulls", || {
         alive(&marker).len() > 1
@@ -186,14 +187,14 @@ fn a_terminal_that_is_closed_ends_the_run_and_it_goes_on() {
     let status = captime.wait().unwrap();
     assert_eq!(status.code(), Some(130), "{status}");
     nothing_is_left(&marker);
-    let journal = fs::read_to_string(scene.journal("watched")).unwrap();
+    let journal = fs::read_to_string(test_run.journal("watched")).unwrap();
     let last = journal.lines().last().unwrap();
     assert!(last.starts_with("{\"end\":\"interrupted\""), "{last}");
-    let (pulls, _) = story(&scene.run_folder("watched"));
+    let (pulls, _) = story(&test_run.run_folder("watched"));
     // The same pulls run again.
-    let mut again = Session::start(&scene, &["run", "s.yaml"], &[]);
+    let mut again = Session::start(&test_run, &["run", "s.yaml"], &[]);
     again.until("slot 2  round 2");
-    assert_eq!(story(&scene.run_folder("watched")).0, pulls);
+    assert_eq!(story(&test_run.run_folder("watched")).0, pulls);
     let Session {
         master,
         mut captime,
@@ -207,12 +208,12 @@ fn a_terminal_that_is_closed_ends_the_run_and_it_goes_on() {
 #[test]
 fn a_terminal_that_was_stopped_does_not_stop_the_run() {
     let marker = format!("stuck-{}", std::process::id());
-    let scene = Scene::new(&sleeping(&marker, "0.1{a}", 500));
-    let mut session = Session::start(&scene, &["run", "s.yaml"], &[]);
+    let test_run = TestRun::new(&sleeping(&marker, "0.1{a}", 500));
+    let mut session = Session::start(&test_run, &["run", "s.yaml"], &[]);
     session.until("slot 2  round");
     // Ctrl-S: the terminal takes nothing any more.
     session.master.write_all(b"\x13").unwrap();
-    let outcomes = || story(&scene.run_folder("watched")).1.len();
+    let outcomes = || story(&test_run.run_folder("watched")).1.len();
     let (since, before) = (Instant::now(), outcomes());
     // Long enough for a terminal that blocks to block the loop.
     while since.elapsed() < Duration::from_secs(3) || outcomes() < before + 20 {
@@ -220,7 +221,7 @@ fn a_terminal_that_was_stopped_does_not_stop_the_run() {
         std::thread::sleep(Duration::from_millis(50));
     }
     session.master.write_all(b"\x11\x03").unwrap();
-    session.until("stopping what runs");
+    session.until("stopping; press Ctrl-C again");
     let (code, shown) = session.end();
     assert_eq!(code, Some(130), "{shown}");
     nothing_is_left(&marker);
@@ -228,7 +229,7 @@ fn a_terminal_that_was_stopped_does_not_stop_the_run() {
 
 #[test]
 fn a_calibration_is_drawn_as_one() {
-    let scene = Scene::new(
+    let test_run = TestRun::new(
         "
 name: calibrating
 target: {forest: {data: houses.csv, predict: price}}
@@ -238,15 +239,13 @@ price: {cost: x, penalty: 10 * x}
 policy: rcucb
 budget: {rounds: 40}
 slots: 1
+pin: never
 ",
     );
-    scene.write("houses.csv", &houses(3000));
-    let (code, shown) = Session::start(&scene, &["run", "s.yaml"], &[]).end();
+    test_run.write("houses.csv", &houses(3000));
+    let (code, shown) = Session::start(&test_run, &["run", "s.yaml"], &[]).end();
     assert_eq!(code, Some(0), "{shown}");
-    for text in [
-        "limits are chosen by what these take",
-        "calibrated: 3 limits",
-    ] {
+    for text in ["their run times set the limits", "calibrated: 3 limits"] {
         assert!(shown.contains(text), "{text} in {shown}");
     }
 }

@@ -52,7 +52,7 @@ fn the_help_of_every_command_says_its_purpose_two_examples_and_its_exit_codes() 
 
 #[test]
 fn commands_are_listed_in_the_order_in_which_one_meets_them() {
-    let order = "init check run best explain report serve export study ask record exec forest completions man";
+    let order = "init check run best test list explain report serve export study import ask pull record submit agent exec forest predict schema completions man";
     assert_eq!(commands().join(" "), order);
 }
 
@@ -82,7 +82,7 @@ fn the_program_needs_nothing_but_the_c_library() {
     let has_archive = archive.is_ok_and(|archive| archive.stdout.starts_with(b"/"));
     let mut allowed = vec!["linux-vdso", "ld-linux", "libc.so", "libm.so"];
     if !has_archive {
-        crate::scene::skipped("this compiler has no archive to take the unwinder from");
+        crate::test_run::skipped("this compiler has no archive to take the unwinder from");
         allowed.push("libgcc_s.so");
     }
     assert!(listed.contains("libc.so"), "{listed}");

@@ -5,46 +5,27 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::Recording;
-use crate::journal::{JournalError, Learned, OutcomeRecord, PullRecord};
+use crate::cli::lines::{self, Bad};
+use crate::journal::PullRecord;
 use crate::nearest::nearest;
-use crate::orchestrator::{Next, State};
+use crate::orchestrator::{Next, Run, RunError};
 use crate::policy::{Explanation, Weighed, Why};
 use crate::round::{Limit, Observation, Seen};
 use crate::scenario::Scenario;
-
-/// Longer lines are refused.
-pub(super) const LONGEST: usize = 1 << 20;
+use crate::target::{Ending, Failing, Measured, Outcome};
 
 /// Answers requests.
-pub(super) struct Desk<'s> {
+pub(super) struct AskSession<'s> {
     scenario: &'s Scenario,
-    state: State,
-    recording: Option<Recording>,
+    run: Run,
     open: BTreeMap<u64, PullRecord>,
     last: Option<(PullRecord, Explanation)>,
 }
 
-/// What is wrong with a request, and how to put it right.
-#[derive(Debug, PartialEq)]
-struct Bad {
-    what: String,
-    fix: String,
-}
-
-impl Bad {
-    fn new(what: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self {
-            what: what.into(),
-            fix: fix.into(),
-        }
-    }
-}
-
-/// Either a bad request, which changes nothing, or the end of us.
+/// Either a bad request, which changes nothing, or an error that ends the run.
 enum Trouble {
     Bad(Bad),
-    Journal(JournalError),
+    Run(RunError),
 }
 
 impl From<Bad> for Trouble {
@@ -53,45 +34,36 @@ impl From<Bad> for Trouble {
     }
 }
 
-impl From<JournalError> for Trouble {
-    fn from(error: JournalError) -> Self {
-        Self::Journal(error)
+impl From<RunError> for Trouble {
+    fn from(error: RunError) -> Self {
+        Self::Run(error)
     }
 }
 
-impl<'s> Desk<'s> {
-    pub(super) fn new(
-        scenario: &'s Scenario,
-        state: State,
-        recording: Option<Recording>,
-        open: Vec<PullRecord>,
-    ) -> Self {
+impl<'s> AskSession<'s> {
+    /// Pulls that were handed out earlier are still open.
+    pub(super) fn new(scenario: &'s Scenario, mut run: Run) -> Self {
+        let open = run.take_open().into_iter();
         Self {
             scenario,
-            state,
-            recording,
-            open: open.into_iter().map(|pull| (pull.round.0, pull)).collect(),
+            open: open.map(|pull| (pull.round.0, pull)).collect(),
+            run,
             last: None,
         }
     }
 
-    /// The answer to the request on this line; fails only if it cannot be recorded.
-    pub(super) fn answer(&mut self, number: u64, line: &[u8]) -> Result<Value, JournalError> {
+    /// The answer to the request on this line. Fails only if it cannot be recorded.
+    pub(super) fn answer(&mut self, number: u64, line: &[u8]) -> Result<Value, RunError> {
         match self.handle(line) {
             Ok(answer) => Ok(answer),
-            Err(Trouble::Bad(Bad { what, fix })) => {
-                Ok(json!({"error": {"line": number, "what": what, "fix": fix}}))
-            }
-            Err(Trouble::Journal(error)) => Err(error),
+            Err(Trouble::Bad(bad)) => Ok(bad.answer(number)),
+            Err(Trouble::Run(error)) => Err(error),
         }
     }
 
-    /// Everything asked and told is on disk when this returns.
-    pub(super) fn close(mut self) -> Result<(), JournalError> {
-        match &mut self.recording {
-            Some(recording) => recording.journal.sync(),
-            None => Ok(()),
-        }
+    /// When this returns, everything asked and told is on disk.
+    pub(super) fn close(mut self) -> Result<(), RunError> {
+        self.run.finish(None)
     }
 
     fn handle(&mut self, line: &[u8]) -> Result<Value, Trouble> {
@@ -109,22 +81,19 @@ impl<'s> Desk<'s> {
     }
 
     fn ask(&mut self) -> Result<Value, Trouble> {
-        let pull = match self.state.choose() {
+        let pull = match self.run.next() {
             Next::Pull(pull) => pull,
-            Next::Wait | Next::Hopeless => {
+            Next::Wait | Next::Over(_) => {
                 let open: Vec<String> = self.open.keys().map(ToString::to_string).collect();
                 return Err(Bad::new(
                     "calibration waits for the pulls that are open",
-                    format!("tell what became of {} first", open.join(", ")),
+                    format!("tell the outcome of {} first", open.join(", ")),
                 )
                 .into());
             }
         };
-        let explanation = self.state.explain();
-        if let Some(recording) = &mut self.recording {
-            recording.journal.append(&pull)?;
-        }
-        self.state.launched(&pull);
+        let explanation = self.run.state().explain();
+        self.run.launch(&pull)?;
         self.open.insert(pull.round.0, pull);
         self.last = Some((
             pull,
@@ -135,10 +104,10 @@ impl<'s> Desk<'s> {
         let mut answer = json!({
             "id": pull.round,
             "arm": pull.arm,
-            "configuration": self.scenario.space.configuration(pull.arm),
+            "configuration": self.run.state().space().configuration(pull.arm),
             "limit": pull.limit,
         });
-        // Counted from 1, as in the journal; where the scenario lists none, nothing is said.
+        // Counted from 1, as in the journal. Left out if the scenario lists no instances.
         if let (Some(number), Some(index)) = (pull.instance, pull.pull().instance) {
             answer["instance"] = json!(number);
             let names = self.scenario.target.instances();
@@ -154,7 +123,7 @@ impl<'s> Desk<'s> {
                 Some(name) => format!("did you mean `{name}`?"),
                 None => TELL.into(),
             };
-            return Err(Bad::new(format!("`tell` knows no `{unknown}`"), fix).into());
+            return Err(Bad::new(format!("`tell` has no key `{unknown}`"), fix).into());
         }
         let id = content
             .get("id")
@@ -169,59 +138,42 @@ impl<'s> Desk<'s> {
             return Err(self.not_open(id).into());
         };
         let observation = observation(content, &pull)?;
-        let outcome = OutcomeRecord {
-            outcome: id,
-            reward: match observation.seen() {
-                Seen::Rewarded { reward, .. } => Some(reward),
-                _ => None,
+        let outcome = match observation.seen() {
+            Seen::Rewarded { consumption, .. } => {
+                Outcome::of(observation, Some(consumption), Measured::default())
+            }
+            Seen::Censored { at } => Outcome::of(observation, Some(at.get()), Measured::default()),
+            Seen::Failed => Outcome {
+                failure: Some(Failing::new("told")),
+                ..Outcome::of(observation, None, Measured::default())
             },
-            censored: match observation.seen() {
-                Seen::Censored { at } => Some(at.get()),
-                _ => None,
-            },
-            failed: (observation.seen() == Seen::Failed).then(|| "told".into()),
-            consumption: match observation.seen() {
-                Seen::Rewarded { consumption, .. } => Some(consumption),
-                Seen::Censored { at } => Some(at.get()),
-                Seen::Failed => None,
-            },
-            ..OutcomeRecord::default()
         };
-        if let Some(recording) = &mut self.recording {
-            recording.journal.append(&outcome)?;
-            recording.journal.sync()?;
+        let ending = Ending::Brought(Box::new(outcome));
+        if let Some(line) = self.run.settle(None, pull, ending)? {
+            self.run.durable(line, &[])?;
         }
         self.open.remove(&id);
-        let found = self.state.learned(&Learned {
-            pull,
-            observation,
-            outcome,
-        });
-        if let Some(found) = found {
-            if let Some(recording) = &mut self.recording {
-                recording.journal.append(&found)?;
-            }
-            // They were made from a grid, so they are one.
-            let _ = self.state.calibrated(&found.limits);
-        }
         Ok(json!({"told": {"id": id}}))
     }
 
     fn not_open(&self, id: u64) -> Bad {
-        let is_old = id >= 1 && id <= self.state.tally().launched;
+        let is_old = id >= 1 && id <= self.run.state().tally().launched;
         if is_old {
-            return Bad::new(format!("pull {id} was told already"), "tell each pull once");
+            return Bad::new(
+                format!("pull {id} has already been told"),
+                "tell each pull once",
+            );
         }
         let open: Vec<String> = self.open.keys().map(ToString::to_string).collect();
         let fix = if open.is_empty() {
             "ask first".into()
         } else {
-            format!("open are {}", open.join(", "))
+            format!("open pulls: {}", open.join(", "))
         };
         Bad::new(format!("there is no pull {id}"), fix)
     }
 
-    /// The best pair, or where a limit is given the arm to use where every run is granted it.
+    /// The best pair, or, if a limit is given, the arm to use if every run gets that limit.
     fn best(&self, content: &Map<String, Value>) -> Result<Value, Bad> {
         if let Some(unknown) = content.keys().find(|key| *key != "limit") {
             let what = format!("`best` takes no `{unknown}`");
@@ -231,15 +183,15 @@ impl<'s> Desk<'s> {
             ));
         }
         let best = match content.get("limit").filter(|value| !value.is_null()) {
-            None => self.state.recommend(),
-            Some(limit) => self.state.answer(Some(self.known_limit(limit)?)),
+            None => self.run.state().recommend(),
+            Some(limit) => self.run.state().answer(Some(self.known_limit(limit)?)),
         };
-        // As in `captime best`: where no pull brought a reward, the least bad pair is none to use.
-        let best = best.filter(|_| self.state.tally().rewarded > 0);
+        // As in `captime best`: without any reward, even the least bad pair is not recommended.
+        let best = best.filter(|_| self.run.state().tally().rewarded > 0);
         let best = best.map(|best| {
             json!({
                 "arm": best.pull.arm,
-                "configuration": self.scenario.space.configuration(best.pull.arm),
+                "configuration": self.run.state().space().configuration(best.pull.arm),
                 "limit": best.pull.limit,
                 "gain": best.gain,
                 "interval": best.interval,
@@ -252,7 +204,7 @@ impl<'s> Desk<'s> {
 
     /// The limit of the grid that was meant.
     fn known_limit(&self, given: &Value) -> Result<Limit, Bad> {
-        let grid = self.state.limits();
+        let grid = self.run.state().limits();
         let known = || {
             let limits = grid.as_slice().iter().map(ToString::to_string);
             format!("limits are {}", limits.collect::<Vec<_>>().join(", "))
@@ -260,7 +212,7 @@ impl<'s> Desk<'s> {
         let number = given
             .as_f64()
             .ok_or_else(|| Bad::new(format!("`limit` is {given}, not a number"), known()))?;
-        // A number that was written by somebody else may differ in its last digits.
+        // A number that another program wrote may differ in its last digits.
         let is_meant = |limit: &&Limit| (limit.get() / number - 1.0).abs() < 1e-9;
         let found = grid.as_slice().iter().find(is_meant);
         found
@@ -291,7 +243,7 @@ impl<'s> Desk<'s> {
         struct Flat {
             arm: crate::round::ArmId,
             limit: Limit,
-            configuration: crate::space::Configuration,
+            configuration: Option<crate::space::Configuration>,
             compared_at: Limit,
             index: f64,
             mean: f64,
@@ -306,7 +258,7 @@ impl<'s> Desk<'s> {
         json!(Flat {
             arm: weighed.pull.arm,
             limit: weighed.pull.limit,
-            configuration: self.scenario.space.configuration(weighed.pull.arm),
+            configuration: self.run.state().space().known(weighed.pull.arm),
             compared_at: weighed.compared_at,
             index: weighed.index,
             mean: weighed.mean,
@@ -327,19 +279,7 @@ const WRITE: &str = r#"write one of {"ask":{}}, {"tell":{...}}, {"best":{}}, {"b
 
 /// The request and what it holds.
 fn parse(line: &[u8]) -> Result<(String, Map<String, Value>), Bad> {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    if line.len() > LONGEST {
-        return Err(Bad::new("the line is longer than 1 MiB", WRITE));
-    }
-    let text = std::str::from_utf8(line).map_err(|_| Bad::new("the line is not UTF-8", WRITE))?;
-    if text.trim().is_empty() {
-        return Err(Bad::new("the line is empty", WRITE));
-    }
-    let value: Value = serde_json::from_str(text)
-        .map_err(|error| Bad::new(format!("not JSON: {error}"), WRITE))?;
-    let Value::Object(object) = value else {
-        return Err(Bad::new("not a JSON object", WRITE));
-    };
+    let object = lines::object(line, WRITE)?;
     let mut entries = object.into_iter();
     let (Some((request, content)), None) = (entries.next(), entries.next()) else {
         return Err(Bad::new("not exactly one request", WRITE));
@@ -367,7 +307,7 @@ fn nothing_in(request: &str, content: &Map<String, Value>) -> Result<(), Bad> {
     }
 }
 
-/// What was told of a pull, if it can be learned from.
+/// What was told about a pull, if a policy can learn from it.
 fn observation(content: &Map<String, Value>, pull: &PullRecord) -> Result<Observation, Bad> {
     let given = |key: &str| content.get(key).filter(|value| !value.is_null());
     let number = |key: &str, value: &Value| {
@@ -400,10 +340,88 @@ fn observation(content: &Map<String, Value>, pull: &PullRecord) -> Result<Observ
         (None, None, None, Some(other)) => {
             Err(Bad::new(format!("`failed` is {other}, not true"), TELL))
         }
-        (None, None, None, None) => Err(Bad::new("`tell` says nothing of the pull", TELL)),
+        (None, None, None, None) => Err(Bad::new("`tell` has no outcome", TELL)),
         _ => Err(Bad::new(
             "`tell` says more than one thing of the pull",
             TELL,
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use crate::cli::ask::answers;
+
+    const SCENARIO: &str =
+        "target: external\narms: {grid: {a: [1, 2, 3]}}\nlimits: {of: wall, grid: [1s, 5s]}\n";
+
+    fn answered(requests: &str) -> Vec<Value> {
+        let scenario = crate::scenario::parse(SCENARIO, "s.yaml".as_ref(), ".".as_ref());
+        answers(&scenario.unwrap().scenario, requests.as_bytes()).unwrap()
+    }
+
+    /// Any request that a careless program might write.
+    fn any_request() -> impl Strategy<Value = String> {
+        let number = prop_oneof![
+            any::<i8>().prop_map(|number| number.to_string()),
+            any::<f64>().prop_map(|number| format!("{number:e}")),
+            Just("null".to_owned()),
+            Just("\"1\"".to_owned()),
+            Just("true".to_owned()),
+        ];
+        let key = prop_oneof![
+            Just("id"),
+            Just("reward"),
+            Just("consumption"),
+            Just("censored"),
+            Just("failed"),
+            Just("limit"),
+            Just("x"),
+        ];
+        let field = (key, number).prop_map(|(key, value)| format!("\"{key}\": {value}"));
+        let content = proptest::collection::vec(field, 0..4)
+            .prop_map(|all| format!("{{{}}}", all.join(", ")));
+        let name = prop_oneof![
+            Just("ask"),
+            Just("tell"),
+            Just("best"),
+            Just("explain"),
+            Just("aks")
+        ];
+        prop_oneof![
+            4 => (name, content).prop_map(|(name, content)| format!("{{\"{name}\": {content}}}")),
+            1 => "\\PC{0,30}",
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_line_has_one_answer_and_a_refused_one_changes_nothing(
+            lines in proptest::collection::vec(any_request(), 0..8),
+        ) {
+            let ask = "{\"ask\": {}}";
+            let mut all = vec![ask.to_owned()];
+            all.extend(lines.into_iter().map(|line| line.replace(['\n', '\r'], " ")));
+            all.push(ask.to_owned());
+            let text = format!("{}\n", all.join("\n"));
+            let answers = answered(&text);
+            prop_assert_eq!(answers.len(), all.len());
+            for (number, answer) in (1_u64..).zip(&answers) {
+                if let Some(error) = answer.get("error") {
+                    prop_assert_eq!(error["line"].as_u64(), Some(number));
+                    let is_said = |key: &str| error[key].as_str().is_some_and(|text| !text.is_empty());
+                    prop_assert!(is_said("what") && is_said("fix"), "{error}");
+                }
+            }
+            // Without the refused lines, the other answers are the same.
+            let kept = all.iter().zip(&answers).filter(|(_, answer)| answer.get("error").is_none());
+            let (kept, expected): (Vec<&String>, Vec<&Value>) = kept.unzip();
+            let kept: String = kept.into_iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+            let again = answered(&kept);
+            prop_assert_eq!(again.iter().collect::<Vec<_>>(), expected);
+        }
     }
 }

@@ -1,15 +1,16 @@
-//! The data of a forest, read before the night and not in it.
+//! Reads the data of a forest, so that mistakes show before the run.
 
 use std::io::Write;
 
-use super::super::{Failure, forest_data};
+use super::super::Failure;
 use crate::scenario::{Scenario, Target};
+use crate::target::dataset;
 
-/// A larger file is not read without being asked: a check answers at once.
+/// A larger file is not read by default, so that a check answers at once.
 const MOST_BYTES: u64 = 20 << 20;
 
-/// Reads the data as a run would: ragged rows, a constant target, what the engine cannot learn from and the like are
-/// refused now.
+/// Reads the data as a run would. Ragged rows, a constant target, or data that the engine cannot learn from are
+/// reported now.
 pub(super) fn read(scenario: &Scenario) -> Result<(), Failure> {
     let Target::Forest(forest) = &scenario.target else {
         return Ok(());
@@ -25,6 +26,6 @@ pub(super) fn read(scenario: &Scenario) -> Result<(), Failure> {
         )?;
         return Ok(());
     }
-    forest_data::read(scenario, forest)?;
+    dataset(scenario, forest)?;
     Ok(())
 }

@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use crate::journal::{By, PullRecord};
+use crate::markup::visible;
 use crate::policy::{Explanation, Turn, Weighed, Why};
 use crate::progress::Words;
 use crate::quantity::counted;
 
 /// The whole explanation.
-pub(super) fn as_text(pull: &PullRecord, explanation: &Explanation, words: &Words) -> String {
+pub(super) fn as_text(pull: &PullRecord, explanation: &Explanation, words: &Words<'_>) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(
@@ -19,10 +20,14 @@ pub(super) fn as_text(pull: &PullRecord, explanation: &Explanation, words: &Word
         words.limit(pull.limit),
         pull.seen
     );
+    if let Some(origin) = words.origin(pull.arm) {
+        let _ = writeln!(out, "arm {}: {}", pull.arm, visible(&origin.to_string()));
+    }
     let _ = writeln!(out, "why: {}", reason(pull, explanation, words));
     let second = match explanation.turn {
         Some(Turn::Rung { .. }) => "next",
         Some(Turn::Challenge { .. }) => "incumbent",
+        Some(Turn::Level { .. }) => "best so far",
         _ => "runner-up",
     };
     for (what, weighed) in [
@@ -40,19 +45,20 @@ pub(super) fn as_text(pull: &PullRecord, explanation: &Explanation, words: &Word
 }
 
 /// What decided.
-fn reason(pull: &PullRecord, explanation: &Explanation, words: &Words) -> String {
+fn reason(pull: &PullRecord, explanation: &Explanation, words: &Words<'_>) -> String {
     let plain = match (pull.by, explanation.why) {
         (Some(By::Calibration), _) => "calibration: run once under the guard, to find the limits",
-        (Some(By::Probe), _) => "a look at other arms, since the first pulls all failed",
-        (Some(By::Record), _) => "`captime record` runs every arm in its turn; no policy chose it",
-        (None, Why::Opening) => "the opening: something that had to be played first",
+        (Some(By::Probe), _) => "a probe of another arm, because the first pulls all failed",
+        (Some(By::Record), _) => "`captime record` runs every arm in turn; no policy chose it",
+        (Some(By::Test), _) => "`captime test` runs these arms side by side; no policy chose it",
+        (None, Why::Opening) => "the opening: it had to be played first",
         (None, Why::Index) => "it had the largest index",
         (None, Why::Sample) if explanation.turn == Some(Turn::Largest) => {
-            "it had the largest of random draws from what is believed at the largest limit, for which a share of the consumption is kept"
+            "it had the largest random draw from the posterior at the largest limit, which gets a share of the consumption"
         }
-        (None, Why::Sample) => "it had the largest of random draws from what is believed",
-        (None, Why::Chance) => "plain chance",
-        (None, Why::Nothing) => "nothing is known about why",
+        (None, Why::Sample) => "it had the largest random draw from the posterior",
+        (None, Why::Chance) => "it was chosen at random",
+        (None, Why::Nothing) => "the reason is not known",
         (None, Why::Turn) => {
             return explanation
                 .turn
@@ -62,8 +68,8 @@ fn reason(pull: &PullRecord, explanation: &Explanation, words: &Words) -> String
     plain.into()
 }
 
-/// Where a schedule is.
-fn its_turn(turn: Turn, words: &Words) -> String {
+/// The position in a schedule.
+fn its_turn(turn: Turn, words: &Words<'_>) -> String {
     match turn {
         Turn::Rung {
             rung,
@@ -74,7 +80,7 @@ fn its_turn(turn: Turn, words: &Words) -> String {
         } => {
             let (arms, runs_of) = (counted(arms as u64, "arm"), counted(runs.into(), "run"));
             let which = if run > runs {
-                "it has had them: slots run on rather than wait for the others".to_owned()
+                "it has had them all, but slots continue rather than wait for the others".to_owned()
             } else {
                 format!("this is its run {run}")
             };
@@ -83,7 +89,7 @@ fn its_turn(turn: Turn, words: &Words) -> String {
             )
         }
         Turn::Incumbent { met: 0 } => {
-            "it is the incumbent, the first arm: others are measured by its runs".into()
+            "it is the incumbent, the first arm: others are compared with its runs".into()
         }
         Turn::Incumbent { met } => format!(
             "it is the incumbent, with {}: it runs once more after every challenge, at the largest limit",
@@ -106,13 +112,26 @@ fn its_turn(turn: Turn, words: &Words) -> String {
                 )
             };
             format!(
-                "it challenges the incumbent, {incumbent}: run {run} of {of};{so_far} it may lose {left:.6} more, which its limit is chosen for"
+                "it challenges the incumbent, {incumbent}: run {run} of {of};{so_far} it may lose {left:.6} more, which sets its limit"
             )
         }
-        Turn::Largest => "draws are compared at the largest limit only".into(),
-        Turn::Meanwhile => {
-            "a look at another arm, while the incumbent's first run is under way".into()
+        Turn::Level {
+            rung,
+            rungs,
+            arms,
+            met,
+            instances,
+        } => {
+            let of = counted(instances.into(), "instance");
+            format!(
+                "its turn in rung {rung} of {rungs}, which has used the least so far; the rung is for the {arms} best arms by posterior mean, and this one has met the fewest instances at this limit: {met} of {of}"
+            )
         }
+        Turn::Repeat => {
+            "every arm that may be the best has met every instance, so they run again".into()
+        }
+        Turn::Largest => "draws are compared at the largest limit only".into(),
+        Turn::Meanwhile => "another arm runs while the incumbent's first run is under way".into(),
     }
 }
 
@@ -126,22 +145,23 @@ fn otherwise(explanation: &Explanation) -> Option<String> {
         _ => f64::NAN,
     };
     match explanation.why {
-        Why::Opening => Some("nothing: it had to be played before anything else is compared".into()),
-        Why::Chance => Some("another seed chooses another pair".into()),
+        Why::Opening => Some("nothing: it had to be played before any comparison".into()),
+        Why::Chance => Some("another seed may choose another pair".into()),
         Why::Sample if gap.is_finite() => Some(format!(
             "the runner-up's draw was {gap:.6} lower; draws are random, so another seed may choose it"
         )),
-        Why::Sample => Some("nothing: there was nothing else to draw for".into()),
+        Why::Sample => Some("nothing: there was no other pair to draw for".into()),
         Why::Index if gap.is_finite() => Some(overtaken(&explanation.chosen?, gap)),
         Why::Index if explanation.chosen?.index == f64::INFINITY => Some(
-            "it has to be tried before others: nothing is known about it; then the largest index decides".into(),
+            "nothing is known about it, so it is tried first; then the largest index decides"
+                .into(),
         ),
-        Why::Index => Some("nothing: there was nothing else to compare with".into()),
+        Why::Index => Some("nothing: there was no other pair to compare with".into()),
         Why::Turn | Why::Nothing => None,
     }
 }
 
-/// What ends the turn of a schedule: nothing that was seen changes it before.
+/// What ends the turn of a schedule. Observations cannot change it before that.
 fn after(turn: Turn) -> String {
     match turn {
         Turn::Rung {
@@ -153,39 +173,46 @@ fn after(turn: Turn) -> String {
         Turn::Rung { arms, runs, .. } => {
             let (arms, runs) = (counted(arms as u64, "arm"), counted(runs.into(), "run"));
             format!(
-                "nothing: the schedule decides; the rung is over when each of {arms} has had {runs}, then the better half by gain at this limit goes on with about twice the limit"
+                "nothing: the schedule decides; the rung is over when each of {arms} has had {runs}, then the better half by gain at this limit continues with about twice the limit"
             )
         }
         Turn::Incumbent { .. } => {
-            "nothing: the schedule decides; another arm takes its place by getting through all its runs with less lost".into()
+            "nothing: the schedule decides; another arm replaces it by completing all its runs with less lost".into()
         }
         Turn::Challenge { of, .. } => format!(
             "nothing: the schedule decides; the challenge is over when a run is cut off, or when more is lost than the incumbent lost in its first 1, 2, 4, ... runs; with less lost in all {of} it takes the incumbent's place"
         ),
+        Turn::Level { rung: 1, .. } => {
+            "nothing: all arms take part in the lowest rung, the one with the fewest instances first".into()
+        }
+        Turn::Level { .. } => {
+            "the arm leaves the rung if others overtake its posterior mean gain".into()
+        }
+        Turn::Repeat => "nothing: another arm comes first only if repeated runs differ".into(),
         Turn::Largest => "the largest draw decides".into(),
         Turn::Meanwhile => "nothing: the schedule decides; challenges begin when the incumbent's run has ended".into(),
     }
 }
 
-/// How the runner-up comes to have the largest index.
+/// How the runner-up could get the largest index.
 fn overtaken(chosen: &Weighed, gap: f64) -> String {
     let mut text = format!(
         "the runner-up comes first if the mean of the chosen pair falls by more than {gap:.6}, or its own rises by as much"
     );
-    // A width shrinks with the root of the pulls behind it, or a little slower.
+    // A width shrinks with the square root of the number of pulls, or a little slower.
     let left = chosen.width - gap;
     if chosen.width.is_finite() && left > 0.0 && chosen.count > 0 {
         let pulls = chosen.count as f64 * ((chosen.width / left).powi(2) - 1.0);
         let more = counted(pulls.ceil().max(1.0) as u64, "more pull");
         let _ = write!(
             text,
-            "; with both means as they are, the width alone brings that about after some {more} of it"
+            "; if both means stay as they are, the shrinking width of the chosen pair does that after about {more} of it"
         );
     }
     text
 }
 
-fn describe(what: &str, why: Why, weighed: &Weighed, words: &Words, out: &mut String) {
+fn describe(what: &str, why: Why, weighed: &Weighed, words: &Words<'_>, out: &mut String) {
     let _ = writeln!(
         out,
         "{what}: {} up to {}",
@@ -205,7 +232,7 @@ fn describe(what: &str, why: Why, weighed: &Weighed, words: &Words, out: &mut St
     } = *weighed;
     let _ = match why {
         Why::Index if !index.is_finite() => {
-            writeln!(out, "  no index yet: no pull tells about it")
+            writeln!(out, "  no index yet: it was never observed")
         }
         Why::Index if refinement == 0.0 => {
             writeln!(
@@ -217,10 +244,10 @@ fn describe(what: &str, why: Why, weighed: &Weighed, words: &Words, out: &mut St
             out,
             "  index {index:.6} = mean {mean:.6} + width {width:.6} + refinement {refinement:.6}"
         ),
-        // What a draw is above its mean is chance.
+        // The distance of a draw from its mean is chance.
         Why::Sample if index.is_finite() => writeln!(
             out,
-            "  drawn gain {index:.6}{}; believed {mean:.6}, 95 % of it from {low:.6} to {high:.6}",
+            "  drawn gain {index:.6}{}; posterior mean {mean:.6}, 95 % interval {low:.6} to {high:.6}",
             climbing(weighed, words)
         ),
         _ if count > 0 => writeln!(
@@ -228,11 +255,6 @@ fn describe(what: &str, why: Why, weighed: &Weighed, words: &Words, out: &mut St
             "  mean gain so far {mean:.6}, 95 % interval {low:.6} to {high:.6}"
         ),
         _ => writeln!(out, "  nothing is known about it yet"),
-    };
-    let verb = if count == 1 {
-        "pull tells"
-    } else {
-        "pulls tell"
     };
     let running = if weighed.survival.is_finite() {
         format!(
@@ -242,14 +264,15 @@ fn describe(what: &str, why: Why, weighed: &Weighed, words: &Words, out: &mut St
     } else {
         String::new()
     };
+    let pulls = counted(count, "pull");
     let _ = writeln!(
         out,
-        "  {count} {verb} about it, {arm_count} of the arm in all, {pending} under way{running}"
+        "  from {pulls}, {arm_count} of this arm in total, {pending} under way{running}"
     );
 }
 
-/// Where what was drawn is not for the limit that is played.
-fn climbing(weighed: &Weighed, words: &Words) -> String {
+/// If the draw is for another limit than the one that is played.
+fn climbing(weighed: &Weighed, words: &Words<'_>) -> String {
     if weighed.compared_at == weighed.pull.limit {
         return String::new();
     }
@@ -257,9 +280,7 @@ fn climbing(weighed: &Weighed, words: &Words) -> String {
         words.limit(weighed.compared_at),
         words.limit(weighed.pull.limit),
     );
-    format!(
-        " at {aim}, where it is compared (it climbs there, one limit with each run, and is at {limit} now)"
-    )
+    format!(" at {aim}, where arms are compared; this run goes up to {limit}")
 }
 
 #[cfg(test)]

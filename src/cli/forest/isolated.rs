@@ -1,19 +1,20 @@
-//! A fit in a process of its own, ended at the limit: the only way to limit an engine that cannot be stopped.
+//! A fit in its own process, killed at the limit: the only way to limit an engine that cannot be stopped.
 //!
-//! The process is this command again, for one split. The limit is on the whole process, reading the file included.
+//! The process runs this command again, for one split. The limit applies to the whole process, including reading the
+//! file.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::cli::{Failure, runtime};
-use crate::learner::engine::EngineKind;
-use crate::learner::{Allowance, Dataset, ForestReport, Resource};
-use crate::limit::{Captured, Cause, Launch, LimitError, Limits, Output, Setup, Supervisor};
+use captime_forest::engine::EngineKind;
+use captime_forest::{Allowance, Dataset, ForestReport, Resource};
+use captime_limit::{Captured, Cause, Launch, LimitError, Limits, Output, Setup, Supervisor};
 
 /// Enough for a report with the importance of every column.
 const OUTPUT: u64 = 8 << 20;
 
-/// Runs fits in processes of their own, one after another.
+/// Runs fits in separate processes, one after another.
 pub(super) struct Isolated {
     runtime: tokio::runtime::Runtime,
     supervisor: Supervisor,
@@ -89,12 +90,12 @@ fn command(split: u32) -> Result<Vec<OsString>, Failure> {
 fn limits(allowance: Option<Allowance>) -> Limits {
     let mut limits = Limits::default();
     if let Some(Allowance { resource, amount }) = allowance {
-        // A limit beyond what a duration holds is no limit.
+        // A limit that does not fit into a duration is no limit.
         let time = Duration::try_from_secs_f64(amount).ok();
         match resource {
             Resource::Wall => limits.wall = time,
             Resource::Cpu => limits.cpu = time,
-            // Counted by the process itself.
+            // The process itself counts work.
             Resource::Work => {}
         }
     }

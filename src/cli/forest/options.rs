@@ -1,12 +1,33 @@
-//! Options of `captime forest` that say more than one word: orders of levels, limits, test rows.
+//! Options of `captime forest` that need parsing: orders of levels, limits, test rows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::cli::Failure;
-use crate::learner::{Allowance, Resource, Split, SplitError};
 use crate::listed;
 use crate::quantity;
+use crate::regular_file;
+use captime_forest::engine::{EngineError, EngineKind};
+use captime_forest::{Allowance, Params, Resource, Split, SplitError};
+
+/// Refuses options that an engine ignores, because they would seem to have an effect.
+pub(super) fn refuse_ignored(engine: EngineKind, params: &Params) -> Result<(), Failure> {
+    engine.keeps_to(params).map_err(ignored)
+}
+
+/// The option that an engine ignores, by its name on the command line.
+pub(super) fn ignored(error: EngineError) -> Failure {
+    match error {
+        EngineError::Ignored { engine, setting } => {
+            let option = format!("--{}", setting.name().replace('_', "-"));
+            let (engine, instead) = (engine.name(), setting.instead());
+            Failure::usage(format!("engine `{engine}` ignores `{option}`: {instead}")).hint(Some(
+                format!("leave `{option}` out, or use `--engine builtin`"),
+            ))
+        }
+        error => Failure::usage(&error).hint(error.hint()),
+    }
+}
 
 /// Orders of levels, written like `Quality=Poor,Fair,Good`, by column.
 pub(super) fn levels(
@@ -33,17 +54,17 @@ pub(super) fn levels(
     Ok(levels)
 }
 
-/// The column and its levels in one word: names may hold `=` too, so the longest one that the table has is meant.
+/// Splits an order into column and levels. Names may contain `=` too, so the longest name that the table has is taken.
 fn column_and_levels<'a>(order: &'a str, columns: &[String]) -> Option<(&'a str, &'a str)> {
     let parts = |(place, _)| (&order[..place], &order[place + 1..]);
     let is_known = |name: &str| columns.iter().any(|column| column == name.trim());
     let mut ways = order.match_indices('=').rev().map(parts);
-    // With none that the table has, what is missing is told of the first.
+    // If the table has none of them, report the first as missing.
     ways.find(|(name, _)| is_known(name))
         .or_else(|| order.split_once('='))
 }
 
-/// What `--limit` and `--resource` say together.
+/// The limit that `--limit` and `--resource` give together.
 pub(super) fn allowance(
     limit: Option<&str>,
     resource: Option<Resource>,
@@ -80,10 +101,11 @@ pub(super) fn allowance(
     Ok(Some(Allowance { resource, amount }))
 }
 
-/// A split by a file of test rows, one number a line; what is wrong with it is told with its line.
+/// A split by a file of test rows, one number per line. Errors name the line.
 pub(super) fn split_by_file(path: &Path, rows: usize) -> Result<Split, Failure> {
     let file = path.display();
-    let text = std::fs::read_to_string(path)
+    let text = regular_file::open(path)
+        .and_then(std::io::read_to_string)
         .map_err(|error| Failure::usage(format!("cannot read `{file}`: {error}")))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let mut lines = Vec::new();
@@ -93,8 +115,10 @@ pub(super) fn split_by_file(path: &Path, rows: usize) -> Result<Split, Failure> 
             continue;
         }
         let row: u64 = number.parse().map_err(|_| {
-            Failure::usage(format!("{file}: line {line}: `{number}` is no row number"))
-                .hint(Some("write one whole number a line"))
+            Failure::usage(format!(
+                "{file}: line {line}: `{number}` is not a row number"
+            ))
+            .hint(Some("write one whole number a line"))
         })?;
         lines.push(line);
         test_rows.push(row);
@@ -103,7 +127,7 @@ pub(super) fn split_by_file(path: &Path, rows: usize) -> Result<Split, Failure> 
         let at = match error {
             SplitError::NoSuchRow { row, .. } => line_of(row, 0, &test_rows, &lines),
             SplitError::Twice { row } => line_of(row, 1, &test_rows, &lines),
-            SplitError::Fraction { .. } | SplitError::Empty { .. } => None,
+            _ => None,
         };
         let at = at
             .map(|line: u64| format!(" line {line}:"))
@@ -112,7 +136,7 @@ pub(super) fn split_by_file(path: &Path, rows: usize) -> Result<Split, Failure> 
     })
 }
 
-/// The line on which a row stands, after so many earlier ones with the same.
+/// The line of a row, after this many earlier lines with the same number.
 fn line_of(row: u64, earlier: usize, rows: &[u64], lines: &[u64]) -> Option<u64> {
     let same = rows.iter().zip(lines).filter(|&(&other, _)| other == row);
     same.map(|(_, &line)| line).nth(earlier)

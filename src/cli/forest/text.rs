@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use crate::learner::{ForestReport, Task};
 use crate::quantity;
+use captime_forest::{ForestReport, Task};
 
 /// Writes a report line by line, values below each other.
 pub(super) fn print(report: &ForestReport, to: &mut dyn Write) -> std::io::Result<()> {
@@ -22,18 +22,22 @@ pub(super) fn print(report: &ForestReport, to: &mut dyn Write) -> std::io::Resul
         None if report.stopped => writeln!(to, "stopped at the limit")?,
         _ => {}
     }
-    if let Some(rmse) = report.rmse {
-        writeln!(to, "rmse      {}", figure(rmse))?;
-    }
-    if let Some(accuracy) = report.accuracy {
-        writeln!(to, "accuracy  {accuracy:.6}")?;
-    }
-    if let Some(reward) = report.reward {
-        writeln!(to, "reward    {reward:.6}")?;
+    let sd = report.sd.unwrap_or_default();
+    for (name, mean, sd) in [
+        ("rmse", report.rmse, sd.rmse),
+        ("accuracy", report.accuracy, sd.accuracy),
+        ("auc", report.auc, sd.auc),
+        ("log loss", report.log_loss, sd.log_loss),
+        ("reward", report.reward, sd.reward),
+    ] {
+        if let Some(mean) = mean {
+            let sd = sd.map(|sd| format!(" (sd {} over {} splits)", figure(sd), report.splits));
+            writeln!(to, "{name:<9} {}{}", figure(mean), sd.unwrap_or_default())?;
+        }
     }
     if let Some(error) = report.out_of_bag_error {
         match report.task {
-            // In the unit of the target, as the error above it.
+            // In the unit of the target, like the error above it.
             Task::Regression => writeln!(to, "oob rmse  {}", figure(error.sqrt()))?,
             Task::Classification => writeln!(to, "oob error {error:.6}")?,
         }
@@ -59,7 +63,7 @@ pub(super) fn print(report: &ForestReport, to: &mut dyn Write) -> std::io::Resul
     Ok(())
 }
 
-/// Six digits after the point, or six that count where a number is so small that they would be lost.
+/// Six digits after the point, or six significant digits if the number is too small for that.
 fn figure(value: f64) -> String {
     if value == 0.0 || value.abs() >= 0.01 {
         format!("{value:.6}")
@@ -71,18 +75,17 @@ fn figure(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::learner::Dataset;
-    use crate::learner::engine::EngineKind;
+    use captime_forest::Dataset;
+    use captime_forest::engine::EngineKind;
 
-    fn report(task: Task) -> ForestReport {
+    /// A report with these changes.
+    fn report(task: Task, change: impl FnOnce(&mut ForestReport)) -> ForestReport {
         let columns = vec![("x".into(), vec![1.0, 2.0])];
         let data = Dataset::from_columns(columns, "y", vec![1.0, 2.0], vec![]).unwrap();
-        ForestReport {
-            task,
-            reward: Some(0.5),
-            stopped: false,
-            ..ForestReport::stopped(&data, EngineKind::Builtin, 0.2, 0.1)
-        }
+        let mut report = ForestReport::stopped(&data, EngineKind::Builtin, 0.2, 0.1);
+        (report.task, report.reward, report.stopped) = (task, Some(0.5), false);
+        change(&mut report);
+        report
     }
 
     fn printed(report: &ForestReport) -> String {
@@ -93,12 +96,11 @@ mod tests {
 
     #[test]
     fn numbers_are_told_in_the_unit_of_the_target_however_small() {
-        let report = ForestReport {
-            rmse: Some(1.25e-12),
-            out_of_bag_error: Some(4e-24),
-            work: Some(1_234_567),
-            ..report(Task::Regression)
-        };
+        let report = report(Task::Regression, |report| {
+            report.rmse = Some(1.25e-12);
+            report.out_of_bag_error = Some(4e-24);
+            report.work = Some(1_234_567);
+        });
         assert_eq!(
             printed(&report),
             "regression of 2 rows by 1 predictor\n\
@@ -110,11 +112,10 @@ mod tests {
     }
 
     #[test]
-    fn work_that_nobody_counted_is_left_out() {
-        let report = ForestReport {
-            out_of_bag_error: Some(0.25),
-            ..report(Task::Classification)
-        };
+    fn work_that_was_not_counted_is_left_out() {
+        let report = report(Task::Classification, |report| {
+            report.out_of_bag_error = Some(0.25);
+        });
         let text = printed(&report);
         assert!(text.contains("\noob error 0.250000\n"), "{text}");
         assert!(
@@ -127,10 +128,9 @@ mod tests {
     fn importances_stand_below_each_other_whatever_their_size() {
         let table = [("big", 123_456_789_012.5), ("small", 0.5), ("none", 0.0)];
         let table = table.map(|(name, value)| (name.to_owned(), value));
-        let report = ForestReport {
-            importance: Some(table.into()),
-            ..report(Task::Regression)
-        };
+        let report = report(Task::Regression, |report| {
+            report.importance = Some(table.into());
+        });
         let text = printed(&report);
         assert!(
             text.ends_with(

@@ -1,4 +1,4 @@
-//! A small table of made-up houses: enough for a forest to learn from.
+//! A small table of synthetic houses: enough for a forest to learn from.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ const ZONES: [(&str, f64); 4] = [
 
 const CONDITIONS: [(&str, f64); 4] = [("poor", 0.8), ("fair", 0.92), ("good", 1.05), ("new", 1.2)];
 
-/// A CSV of so many rows: a function of its arguments only.
+/// A CSV with this many rows. Depends only on its arguments.
 pub(super) fn table(rows: usize, seed: u64) -> String {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let noise = Normal::new(0.0, 0.08).expect("a positive deviation");

@@ -6,10 +6,10 @@ use rand::seq::index::sample;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// Clauses per variable where half of all formulas are satisfiable and solvers suffer most.
+/// Clauses per variable at which half of all formulas are satisfiable and solvers take longest.
 const RATIO: f64 = 4.26;
 
-/// One formula in DIMACS form: a function of its arguments only.
+/// One formula in DIMACS form. Depends only on its arguments.
 pub(super) fn formula(variables: usize, seed: u64) -> String {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let clauses = (RATIO * variables as f64).round() as usize;

@@ -1,4 +1,4 @@
-//! What a person can act on when a run ends or is interrupted.
+//! The summary when a run ends or is interrupted.
 
 use std::fmt::Write as _;
 use std::io::{Result, Write};
@@ -7,101 +7,138 @@ use std::path::Path;
 use serde_json::json;
 
 use super::super::Failure;
+use crate::answer::{self, NodeRow, Verdict};
 use crate::journal::{EndReason, FILE};
-use crate::orchestrator::{State, Tally};
+use crate::markup::visible;
+use crate::orchestrator::State;
 use crate::policy::Recommendation;
-use crate::progress::{Account, Words};
+use crate::progress::{Account, Words, gain_in_words};
 use crate::quantity;
 use crate::report::REPORT;
-use crate::scenario::{Resource, Scenario, shell_word};
+use crate::scenario::{Compare, Resource, Scenario, shell_word};
 use crate::target::paste::{Paster, command_line, use_line};
 
-/// Everything the summary speaks of.
+/// Everything the summary shows.
 pub(in crate::cli) struct Summary<'a> {
     pub(in crate::cli) scenario: &'a Scenario,
     pub(in crate::cli) state: &'a State,
     pub(in crate::cli) account: &'a Account,
-    pub(in crate::cli) words: &'a Words,
+    pub(in crate::cli) words: &'a Words<'a>,
     pub(in crate::cli) folder: &'a Path,
     pub(in crate::cli) seconds: f64,
     pub(in crate::cli) reason: EndReason,
-    /// The scenario's file as the user named it.
+    /// The scenario's file, as the user named it.
     pub(in crate::cli) file: &'a Path,
+    pub(in crate::cli) verdict: &'a Verdict,
+    /// How limits are enforced, if that is weaker than control groups.
+    pub(in crate::cli) level: Option<&'a str>,
 }
 
-/// How many reasons for failing are told.
+/// How many reasons for failing are shown.
 const MOST_REASONS: usize = 3;
-/// More lines of a stderr are not shown with a reason.
+/// How many lines of stderr are shown with a reason.
 const MOST_WORDS: usize = 4;
 
 impl Summary<'_> {
     pub(in crate::cli) fn write(&self, to: &mut dyn Write) -> Result<()> {
-        let ended = match self.reason {
-            EndReason::Rounds => "all rounds of the budget are played",
-            EndReason::Wall => "the wall time of the budget is over",
-            EndReason::Consumption => "the consumption of the budget is used up",
-            EndReason::Interrupted => "interrupted",
-            EndReason::FirstFailures => "stopped: the first pulls all failed",
-        };
-        writeln!(to, "{}: {ended}", self.scenario.name)?;
+        writeln!(to, "{}: {}", self.scenario.name, self.ended())?;
         writeln!(to)?;
-        self.write_best(to)?;
+        let answer = Answer {
+            verdict: self.verdict,
+            words: self.words,
+            scenario: Some(self.scenario),
+        };
+        answer.write(to)?;
         writeln!(to)?;
         self.write_consumed(to)?;
         self.write_failures(to)?;
-        writeln!(to, "journal   {}", self.folder.join(FILE).display())?;
+        self.write_nodes(to)?;
+        writeln!(to, "journal   {}", shown(self.folder.join(FILE)))?;
         let report = self.folder.join(REPORT);
         if report.exists() {
-            writeln!(to, "report    {}", report.display())?;
+            writeln!(to, "report    {}", shown(report))?;
         } else {
-            writeln!(to, "report    captime report {}", self.folder.display())?;
+            writeln!(to, "report    captime report {}", shown(self.folder))?;
         }
         if self.reason == EndReason::Interrupted {
-            writeln!(
-                to,
-                "go on     captime run {}",
-                shell_word(&self.file.display().to_string())
-            )?;
+            let file = shell_word(&self.file.display().to_string());
+            writeln!(to, "resume    captime run {}", visible(&file))?;
         }
         Ok(())
     }
 
-    fn write_best(&self, to: &mut dyn Write) -> Result<()> {
-        match best(self.state) {
-            Some(best) => write_best(self.scenario, self.words, best, to),
-            None => write_nothing(self.state.tally(), to),
+    /// Why it ended.
+    fn ended(&self) -> String {
+        let budget = &self.scenario.budget;
+        match self.reason {
+            EndReason::Rounds => match budget.rounds {
+                Some(rounds) => format!("all {} done", quantity::counted(rounds, "round")),
+                None => "all rounds done".into(),
+            },
+            EndReason::Wall => match budget.wall {
+                Some(wall) => format!("time budget ({}) used up", quantity::seconds(wall)),
+                None => "time budget used up".into(),
+            },
+            EndReason::Consumption => match budget.consumption {
+                Some(most) => format!("consumption budget ({}) used up", self.words.amount(most)),
+                None => "consumption budget used up".into(),
+            },
+            EndReason::Interrupted => "interrupted".into(),
+            EndReason::FirstFailures => "stopped because the first pulls all failed".into(),
         }
+    }
+
+    /// A line for every node, and what to do if they differ.
+    fn write_nodes(&self, to: &mut dyn Write) -> Result<()> {
+        let rows = self.state.nodes().rows();
+        for row in &rows {
+            let lost = match row.lost {
+                0 => String::new(),
+                lost => format!(", {lost} lost with it"),
+            };
+            let pace = row.pace.map_or_else(String::new, |pace| {
+                let (factor, error) = (pace.factor, 2.0 * pace.error);
+                format!(", consumption {factor:.2} ± {error:.2} of the mean node's")
+            });
+            let (node, rounds) = (visible(&row.node), quantity::counted(row.rounds, "round"));
+            writeln!(to, "node      {node}: {rounds}{lost}{pace}")?;
+        }
+        let is_notable = |row: &NodeRow| row.pace.is_some_and(|pace| pace.is_notable());
+        if rows.iter().any(is_notable) && self.scenario.compare == Compare::AsMeasured {
+            let advice = "nodes differ in speed; `compare: by-node` corrects for it";
+            writeln!(to, "warning   {advice}")?;
+        }
+        Ok(())
     }
 
     fn write_consumed(&self, to: &mut dyn Write) -> Result<()> {
         let tally = self.state.tally();
         writeln!(to, "rounds    {}", self.words.tally(tally))?;
-        let used = self.words.amount(tally.consumption);
+        let used = answer::quantity(self.words.resource, tally.consumption);
         let cpu = if self.account.cpu > 0.0 && self.words.resource != Resource::Cpu {
-            format!(", {} of cpu", quantity::seconds(self.account.cpu))
+            format!(", {} of CPU time", quantity::seconds(self.account.cpu))
         } else {
             String::new()
         };
-        let of = self.words.resource.name();
         let took = if self.seconds > 0.0 {
             format!(", in {}", quantity::seconds(self.seconds))
         } else {
             String::new()
         };
-        writeln!(to, "consumed  {used} of {of}{cpu}{took}")?;
-        if self.account.clamped > 0 {
+        writeln!(to, "consumed  {used}{cpu}{took}")?;
+        if let Some(level) = self.level {
             writeln!(
                 to,
-                "clamped   {} outside of `worst` and `best`",
-                quantity::counted(self.account.clamped, "score")
+                "limits    enforced at level `{level}`; `captime check` shows what that means"
             )?;
         }
+        if self.account.clamped > 0 {
+            let scores = quantity::counted(self.account.clamped, "score");
+            writeln!(to, "clamped   {scores} outside of `worst` and `best`")?;
+        }
         if self.account.lost > 0 {
-            let verb = match self.account.lost {
-                1 => "pull was lost and",
-                _ => "pulls were lost and",
-            };
-            writeln!(to, "lost      {} {verb} run again", self.account.lost)?;
+            let lost = quantity::counted(self.account.lost, "pull");
+            writeln!(to, "lost      {lost}, each run again")?;
         }
         Ok(())
     }
@@ -111,21 +148,22 @@ impl Summary<'_> {
         for (reason, failures) in worst.iter().take(MOST_REASONS) {
             writeln!(
                 to,
-                "failed    {}: {reason}; last in round {}, {}",
+                "failed    {}: {}; last in round {}, {}",
                 quantity::counted(failures.count, "pull"),
+                visible(reason),
                 failures.last.round,
                 self.words.arm(failures.last.arm)
             )?;
             let mut ends = "its stderr ends: ";
             for line in last_words(&failures.stderr) {
-                writeln!(to, "          {ends}{line}")?;
+                writeln!(to, "          {ends}{}", visible(line))?;
                 ends = "";
             }
         }
         if worst.len() > MOST_REASONS {
             writeln!(
                 to,
-                "          and {} other reasons; see the journal",
+                "          and {} other reasons; see the report",
                 worst.len() - MOST_REASONS
             )?;
         }
@@ -134,7 +172,7 @@ impl Summary<'_> {
 
     pub(in crate::cli) fn write_json(&self, to: &mut dyn Write) -> Result<()> {
         let tally = self.state.tally();
-        let best = best(self.state).map(|best| best_json(self.scenario, best));
+        let best = self.verdict.best.map(|best| best_json(self.scenario, best));
         let failures: Vec<_> = self
             .account
             .worst()
@@ -146,6 +184,7 @@ impl Summary<'_> {
             "reason": self.reason,
             "name": self.scenario.name,
             "best": best,
+            "verdict": self.verdict,
             "rounds": tally.learned,
             "rewarded": tally.rewarded,
             "censored": tally.censored,
@@ -164,7 +203,7 @@ impl Summary<'_> {
     /// The scenario is wrong: the command line and the stderr of a pull that failed.
     pub(in crate::cli) fn hopeless(&self) -> Failure {
         let failed = quantity::counted(self.state.tally().failed, "pull");
-        let mut text = format!("the first {failed} all failed: the scenario is wrong");
+        let mut text = format!("the first {failed} all failed, so the scenario is probably wrong");
         // Writing to a string cannot fail.
         if let Some((reason, failures)) = self.account.worst().first() {
             let pull = failures.last.pull();
@@ -177,9 +216,9 @@ impl Summary<'_> {
             );
             let _ = write!(text, "\n  limit     {}", self.words.limit(pull.limit));
             if let Some(line) = line {
-                let _ = write!(text, "\n  command   {line}");
+                let _ = write!(text, "\n  command   {}", visible(&line));
             }
-            let _ = write!(text, "\n  failed    {reason}");
+            let _ = write!(text, "\n  failed    {}", visible(reason));
             for line in failures
                 .stderr
                 .lines()
@@ -189,18 +228,22 @@ impl Summary<'_> {
                 .into_iter()
                 .rev()
             {
-                let _ = write!(text, "\n  stderr    {line}");
+                let _ = write!(text, "\n  stderr    {}", visible(line));
             }
         }
         Failure::usage(text).hint(Some(
-            "`captime check SCENARIO --try 3` shows what is read from a pull; then `captime run --fresh`. \
-             `stop_on_first_failures: false` turns this off",
+            "run `captime check SCENARIO --try 3` to see what a pull prints and how it ends, fix the scenario, then \
+             `captime run --fresh`; `stop_on_first_failures: false` turns this check off",
         ))
     }
 }
 
-/// The end of a program's stderr: its last line, and where that is indented, as a hint below its reason is, the line it
-/// belongs to.
+/// A path for people.
+fn shown(path: impl AsRef<Path>) -> String {
+    visible(&path.as_ref().display().to_string()).into_owned()
+}
+
+/// The end of a program's stderr: its last line and, if that is indented like a hint, the line it belongs to.
 fn last_words(stderr: &str) -> Vec<&str> {
     let lines: Vec<&str> = stderr.trim_end().lines().collect();
     let is_whole = |line: &&str| !line.starts_with(char::is_whitespace);
@@ -212,79 +255,62 @@ fn last_words(stderr: &str) -> Vec<&str> {
     lines[first..].to_vec()
 }
 
-/// The pair to use, for people and programs alike: where no pull brought a reward, the least bad pair would be one to avoid.
-pub(in crate::cli) fn best(state: &State) -> Option<Recommendation> {
-    state.recommend().filter(|_| state.tally().rewarded > 0)
+/// The answer as `run` and `best` print it.
+pub(in crate::cli) struct Answer<'a> {
+    pub(in crate::cli) verdict: &'a Verdict,
+    pub(in crate::cli) words: &'a Words<'a>,
+    /// For a command line to paste, if the scenario's files are still there.
+    pub(in crate::cli) scenario: Option<&'a Scenario>,
 }
 
-/// What stands in place of the pair where there is none.
-pub(in crate::cli) fn write_nothing(tally: Tally, to: &mut dyn Write) -> Result<()> {
-    if tally.learned == 0 || tally.rewarded > 0 {
-        return writeln!(to, "best      nothing can be recommended yet");
-    }
-    // To those who failed a longer limit is no help.
-    let longer = match tally.censored {
-        0 => "",
-        _ => "; if all are censored, raise the largest limit",
-    };
-    writeln!(
-        to,
-        "best      nothing: no pull has brought a reward yet\n          \
-         `captime check SCENARIO --try 3` shows what becomes of pulls{longer}"
-    )
-}
-
-/// The pair to use, how sure that is, and how to use it.
-pub(in crate::cli) fn write_best(
-    scenario: &Scenario,
-    words: &Words,
-    best: Recommendation,
-    to: &mut dyn Write,
-) -> Result<()> {
-    let pull = best.pull;
-    writeln!(
-        to,
-        "best      arm {}: {}",
-        pull.arm,
-        scenario.space.configuration(pull.arm)
-    )?;
-    writeln!(
-        to,
-        "limit     {} of {}",
-        words.limit(pull.limit),
-        words.resource.name()
-    )?;
-    write_gain(best, to)?;
-    match use_line(scenario, pull, Paster::Here) {
-        Some(line) => writeln!(to, "use       {line}"),
-        None => Ok(()),
-    }
-}
-
-/// How good the pair is, and how sure that is.
-pub(in crate::cli) fn write_gain(best: Recommendation, to: &mut dyn Write) -> Result<()> {
-    let Recommendation {
-        gain,
-        mean,
-        interval: (low, high),
-        pulls,
-        censored,
-        ..
-    } = best;
-    let pulls = quantity::counted(pulls, "pull");
-    let unfinished = format!("{:.1} % of them censored or failed", 100.0 * censored);
-    // To the digits that are shown.
-    if (gain - mean).abs() < 0.5e-4 {
+impl Answer<'_> {
+    /// The result in three sentences, then the figures.
+    pub(in crate::cli) fn write(&self, to: &mut dyn Write) -> Result<()> {
+        let (verdict, words) = (self.verdict, self.words);
+        let label = verdict
+            .best
+            .map_or(String::new(), |best| words.arm(best.pull.arm));
+        for sentence in verdict.sentences(&label, words.resource) {
+            writeln!(to, "{sentence}")?;
+        }
+        writeln!(to)?;
+        let Some(best) = verdict.best else {
+            return writeln!(to, "best      no answer yet");
+        };
+        let pull = best.pull;
+        let configuration = visible(&words.space.configuration(pull.arm).to_string()).into_owned();
+        writeln!(to, "best      arm {}: {configuration}", pull.arm)?;
+        if let Some(origin) = words.origin(pull.arm) {
+            writeln!(to, "from      {}", visible(&origin.to_string()))?;
+        }
         writeln!(
             to,
-            "gain      {gain:.4}, likely between {low:.4} and {high:.4}, from {pulls}, {unfinished}"
-        )
-    } else {
-        writeln!(
-            to,
-            "gain      {gain:.4} believed, likely between {low:.4} and {high:.4}\n          \
-             {mean:.4} in the mean of {pulls}, {unfinished}"
-        )
+            "limit     {}",
+            answer::quantity(words.resource, pull.limit.get())
+        )?;
+        writeln!(to, "gain      {}", gain_in_words(&best))?;
+        if let Some(values) = verdict.values {
+            writeln!(
+                to,
+                "values    {}",
+                values.in_words(|value| words.amount(value))
+            )?;
+        }
+        if let Some(comparison) = verdict.comparison {
+            writeln!(
+                to,
+                "default   {}",
+                comparison.in_words(|value| words.amount(value))
+            )?;
+        }
+        writeln!(to, "afforded  {}", verdict.afforded.in_words())?;
+        match self
+            .scenario
+            .and_then(|scenario| use_line(scenario, pull, Paster::Here))
+        {
+            Some(line) => writeln!(to, "use       {}", visible(&line)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -296,7 +322,6 @@ pub(in crate::cli) fn best_json(scenario: &Scenario, best: Recommendation) -> se
         "limit": best.pull.limit,
         "resource": scenario.limits.of.name(),
         "gain": best.gain,
-        "mean": best.mean,
         "interval": best.interval,
         "pulls": best.pulls,
         "censored": best.censored,

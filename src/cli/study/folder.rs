@@ -6,8 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::{Failure, write_json};
-use crate::report::{exam_page, study_page};
-use crate::study::exam::{self, Marks};
+use crate::report::{holdout_page, study_page};
+use crate::study::holdout::{self, Marks};
 use crate::study::{Standing, Sum, curves_csv, figure, file_name, summary_csv};
 
 /// `study.html`, `study.json`, `study.csv`, `curves.csv`, and figures per problem and grid.
@@ -45,16 +45,16 @@ pub(super) fn standings(standings: &[Standing], folder: &Path) -> Result<(), Fai
 pub(super) fn marks(marks: &[Marks], folder: &Path) -> Result<(), Failure> {
     let write = |name: &str, content: Content<'_>| write(folder, name, content);
     write("study.json", &|to| write_json(&marks, to))?;
-    write("study.csv", &|to| Ok(exam::summary_csv(marks, to)?))?;
-    write("curves.csv", &|to| Ok(exam::curves_csv(marks, to)?))?;
+    write("study.csv", &|to| Ok(holdout::summary_csv(marks, to)?))?;
+    write("curves.csv", &|to| Ok(holdout::curves_csv(marks, to)?))?;
     write("study.html", &|to| {
         let labelled = labelled(marks, |marks| &marks.label);
-        let page = exam_page("Study · captime", &labelled);
+        let page = holdout_page("Study · captime", &labelled);
         Ok(to.write_all(page.as_bytes())?)
     })
 }
 
-/// Makes the folder, before hours of work and not after.
+/// Creates the folder before hours of work, not after.
 pub(super) fn make(folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| Failure::cannot_write(folder, error))
 }
@@ -77,7 +77,7 @@ fn write(folder: &Path, name: &str, content: Content<'_>) -> Result<(), Failure>
         .map_err(|error| Failure::cannot_write(&path, error))
 }
 
-/// Something with its label, which the data leave out.
+/// Data with their label.
 #[derive(Debug, serde::Serialize)]
 struct Labelled<'a, T> {
     label: &'a str,

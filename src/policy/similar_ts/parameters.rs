@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::policy::Options;
+use crate::policy::{Options, PolicyParameters};
 
 /// Its parameters: each ingredient can be switched off.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -43,9 +43,8 @@ pub enum Answer {
     Best,
 }
 
-impl Parameters {
-    /// Takes its options.
-    pub fn read(options: &mut Options) -> Self {
+impl PolicyParameters for Parameters {
+    fn read(options: &mut Options) -> Self {
         let answers = [
             ("posterior", Answer::Posterior),
             ("safe", Answer::Safe),
@@ -66,5 +65,9 @@ impl Parameters {
             }),
             recommend: options.word("recommend", &answers),
         }
+    }
+
+    fn chooses_instances(&self) -> bool {
+        self.instances
     }
 }

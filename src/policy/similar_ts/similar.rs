@@ -12,9 +12,9 @@ use super::evidence::{Brought, Ends};
 use super::pool::Member;
 use super::tune;
 use super::{baseline::Baseline, belief::OfArm};
-use crate::learner::{Dataset, FitOutcome, Forest, Params, Stop, fit_until};
 use crate::round::ArmId;
 use crate::space::{ABSENT, Scale, Space, Value};
+use captime_forest::{Dataset, FitOutcome, Forest, Params, Stop, fit_until};
 
 /// Enough trees that the average over leaves is smooth.
 const TREES: usize = 40;

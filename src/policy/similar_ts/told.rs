@@ -8,6 +8,7 @@ use rand_pcg::Pcg64Mcg;
 use super::belief::{Draw, Mean, cells};
 use super::pool::Drawn;
 use super::{Answer, SimilarTs};
+use crate::policy::estimate::Stat;
 use crate::policy::recommendation::interval_of;
 use crate::policy::{Recommendation, Weighed};
 use crate::round::Limit;
@@ -37,12 +38,12 @@ impl SimilarTs {
         let mut gains = vec![];
         for (place, member) in self.pool.members.iter().enumerate() {
             let stats = self.estimates.of_arm(member.arm as usize);
-            // Never run, or never as far as the smallest limit: there is nothing to tell it at.
-            if stats[0].count == 0 {
+            // Without a reward there is no limit to recommend it with.
+            if !stats.iter().any(Stat::has_reward) {
                 continue;
             }
             self.curve(place, &mut Mean, &mut gains);
-            let is_meant = |k: &usize| at.map_or(stats[*k].count > 0, |at| *k == at);
+            let is_meant = |k: &usize| at.map_or(stats[*k].has_reward(), |at| *k == at);
             for k in (0..gains.len()).filter(is_meant) {
                 let is_better = |(most, at, _): (f64, usize, usize)| {
                     gains[k] > most || gains[k] == most && member.arm < self.pool.members[at].arm
@@ -56,7 +57,7 @@ impl SimilarTs {
         let arm = self.pool.members[place].arm as usize;
         let stats = self.estimates.of_arm(arm);
         let mut by_nearness = (0..=k).rev().chain(k + 1..stats.len());
-        let k = by_nearness.find(|k| stats[*k].count > 0)?;
+        let k = by_nearness.find(|k| stats[*k].has_reward())?;
         Some(self.as_told(arm, k, self.beliefs(place, k..k + 1)[0]))
     }
 

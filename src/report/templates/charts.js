@@ -1,4 +1,4 @@
-// Charts: Observable Plot draws, this file adds what every chart of ours has: a title, a legend that is part of the saved
+// Charts: Observable Plot draws, this file adds what every chart has: a title, a legend that is part of the saved
 // file, colours for light, dark and paper, redrawing when the width changes, and saving as SVG.
 "use strict";
 
@@ -17,7 +17,7 @@ function h(tag, attributes, ...children) {
   return element;
 }
 
-// Okabe and Ito's colours, told apart with any kind of colour blindness; brighter ones where the ground is dark.
+// Okabe and Ito's colours, distinguishable with any kind of colour blindness, and brighter ones on a dark background.
 const PALETTES = {
   light: {
     series: ["#0072b2", "#d55e00", "#009e73", "#b5518b", "#8c6a00", "#3a8fc2", "#444444"],
@@ -199,8 +199,15 @@ function options(draw, width, colours, title) {
   };
 }
 
-/** Plain numbers on logarithmic axes, where Plot would write 400m for 0.4. */
-const axis = (options) => (options.type === "log" ? {tickFormat: (value) => number(value, 3), ticks: 5, ...options} : options);
+/** Plain numbers on logarithmic axes, where Plot would write 400m for 0.4; at 1, 2 and 5 where there are few powers of ten. */
+const axis = (options) => (options.type === "log" ? {tickFormat: (value) => number(value, 3), ticks: options.domain ? logTicks(options.domain) : 5, ...options} : options);
+function logTicks([from, to]) {
+  if (!(from > 0) || !(to > from)) return 5;
+  const powers = d3.range(Math.floor(Math.log10(from)), Math.ceil(Math.log10(to)) + 1);
+  const steps = powers.length > 4 ? [1] : powers.length > 3 ? [1, 3] : [1, 2, 5];
+  const ticks = powers.flatMap((power) => steps.map((step) => step * 10 ** power)).filter((tick) => tick >= from * 0.999 && tick <= to * 1.001);
+  return ticks.length > 1 ? ticks : [from, to];
+}
 
 const entries = (legend, colours) => (typeof legend === "function" ? legend(colours) : legend || []);
 
@@ -301,9 +308,9 @@ function copyable(title, text) {
 }
 
 function themeButton() {
-  const names = {light: "Light", dark: "Dark", auto: "Auto"};
+  const names = {light: "Theme: light", dark: "Theme: dark", auto: "Theme: auto"};
   const current = () => document.documentElement.dataset.theme || "auto";
-  const button = h("button", {type: "button", class: "theme", title: "Light, dark, or as the system", onclick: () => {
+  const button = h("button", {type: "button", class: "theme", title: "Light, dark, or as the system has it", onclick: () => {
     const next = {auto: "dark", dark: "light", light: "auto"}[current()];
     if (next === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = next;

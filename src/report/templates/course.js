@@ -89,7 +89,7 @@ function incumbentChart(data, timed, time) {
   });
 }
 
-/** Every so many-th place of a list, so that a chart has at most this many marks. */
+/** Evenly spaced places of a list, so that a chart has at most this many marks. */
 const sample = (count, most) => d3.range(0, count, Math.max(1, Math.ceil(count / most)));
 
 function limitsChart(data) {

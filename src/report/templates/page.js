@@ -15,13 +15,15 @@ function build(data) {
   const arms = armsSection(data, kept);
   const sections = [
     ["use", "What should I use?", answerSection(data)],
+    ["tests", "Does it hold?", testsSection(data)],
     ["limit", "Why this limit?", limitSection(data)],
-    ["matters", "What matters?", mattersSection(data)],
+    ["importance", "What matters?", importanceSection(data)],
     ["course", "How did it go?", courseSection(data)],
     ["instances", "Instances", instancesSection(data)],
     ["arms", `All arms (${whole(data.arms.count)})`, arms],
     ["rounds", "Latest rounds", latestSection(data)],
     ["failures", `Failures (${whole(status.failed)})`, failuresSection(data)],
+    ["nodes", `Nodes (${whole(data.nodes.length)})`, nodesSection(data)],
     ["grids", "Refined grids", gridsSection(data)],
     ["facts", "Scenario and machine", factsSection(data)],
   ].filter(([, , content]) => content);
@@ -33,15 +35,15 @@ function build(data) {
   const nav = h("nav", {class: "sections", "aria-label": "Sections"}, h("div", {class: "inner"},
     data.live && data.live.index && h("a", {href: data.live.index}, "← all runs"), sections.map(([id, title]) => h("a", {href: `#${id}`}, title))));
   const banners = [];
-  if (status.is_torn) banners.push("The journal ends in half a line: the run is writing it, or was killed while it did.");
-  if (status.state === "calibrating") banners.push("Limits are being measured: gains and curves appear once they are known.");
-  if (data.rounds.round.length < data.rounds.total) banners.push(`Of ${whole(data.rounds.total)} rounds, ${whole(data.rounds.round.length)} are part of this page one by one; sums, curves and estimates are made from all of them.`);
+  if (status.is_torn) banners.push("The last line of the journal is incomplete: captime is writing it, or was killed while writing.");
+  if (status.state === "calibrating") banners.push("Limits are being calibrated. Gains and curves appear after that.");
+  if (data.rounds.round.length < data.rounds.total) banners.push(`This page lists ${whole(data.rounds.round.length)} of ${whole(data.rounds.total)} rounds. Sums, curves and estimates use all of them.`);
   const next = h("main", {}, h("div", {class: "inner"}, banners.map((text) => h("p", {class: "banner"}, text)),
     sections.map(([id, title, content]) => h("section", {class: "block", id}, h("h2", {}, title), content))));
   next.arms = arms;
   const page = document.getElementById("page");
   const top = scrollY;
-  // Redrawing in place: heights are kept so that nothing jumps while one reads.
+  // Redrawing in place: heights are kept so that nothing jumps while you read.
   const height = page.offsetHeight;
   if (main) page.style.minHeight = `${height}px`;
   page.replaceChildren(header, nav, next, footer(`the journal of the run by captime ${data.facts.made_by}`));
@@ -56,7 +58,7 @@ function numbers(data, fact) {
     fact(status.learned ? percent(status.censored / status.learned) : "–", "censored"), fact(status.learned ? percent(status.failed / status.learned) : "–", "failed"),
     fact(amount(resource, status.used), resource === "work" ? "units of work used" : `${resource === "cpu" ? "CPU" : "wall"} time used`),
     status.seconds !== null && fact(seconds(status.seconds), "on the clock"), fact(number(status.gain), "gained in all"),
-    status.in_flight.length > 0 && ["open", "calibrating"].includes(status.state) && fact(whole(status.in_flight.length), "under way"), fact(data.policy, ""),
+    status.in_flight.length > 0 && ["running", "killed", "open", "calibrating"].includes(status.state) && fact(whole(status.in_flight.length), "under way"), fact(data.policy, ""),
   ];
 }
 

@@ -7,50 +7,100 @@ const armName = (data, arm) => {
   return data.arms.names.length && place !== undefined ? data.arms.names[place] : `arm ${arm}`;
 };
 
+/** What a pair brings, in its users' terms: name and value of each. */
+function inTerms(values, resource) {
+  if (!values) return [];
+  const time = ["Mean time", amount(resource, values.mean_consumption)];
+  if (values.terms === "solved") return [["Solved", percent(values.solved)], ["PAR10", amount(resource, values.par10)], time];
+  if (values.terms === "score" && values.score !== null) return [["Mean score", number(values.score)], time];
+  return [["Mean reward", number(values.reward)], time];
+}
+
 function answerSection(data) {
-  const {answer, status, resource, facts} = data;
+  const {answer, status, resource} = data;
   if (!answer) {
-    const words = status.state === "calibrating"
-      ? "Limits are still being measured. There is an answer as soon as that is done."
-      : status.learned === 0 ? "No round has ended yet, so there is nothing to recommend."
-      : facts.limits.length === 0 ? "The run ended while its limits were still being measured. Raise its budget and run it again; `captime best` tells what it would answer by the pulls so far."
-      : "There is no answer yet.";
-    return [h("p", {class: "empty"}, words)];
+    const [why, fix] = data.no_answer || ["no pull has earned a reward", "let it run longer"];
+    return [h("p", {class: "empty"}, `There is no answer yet: ${why}. To get one, ${fix}.`)];
   }
   const configuration = answer.configuration.length
     ? h("dl", {class: "config"}, answer.configuration.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]))
     : h("p", {}, `${armName(data, answer.arm)}, one of ${several(data.arms.count, "arm")}`);
   const tile = (what, value, more) => h("div", {class: "tile"}, h("div", {class: "what"}, what), h("div", {class: "big"}, value), more && h("div", {class: "more"}, more));
-  const blocks = [h("div", {class: "answer"},
+  const [first, ...others] = inTerms(answer.values, resource);
+  const blocks = [h("p", {class: "lead", id: "learned"}, answer.sentences.join(" ")), h("div", {class: "answer"},
     h("div", {},
       h("div", {class: "tiles"},
         tile("Limit", amount(resource, answer.limit), {wall: "wall time", cpu: "CPU time", work: "units of work"}[resource]),
+        first && tile(first[0], first[1], others.map(([name, value]) => `${name} ${value}`).join(", ")),
         tile("Gain", number(answer.gain, 3), `95 % interval ${number(answer.low, 3)} to ${number(answer.high, 3)}`),
         tile(status.failed ? "Censored or failed" : "Censored", percent(answer.censored), `of ${several(answer.pulls, "pull")} that reached this limit`)),
       h("h3", {}, `Configuration (arm ${answer.arm})`), configuration),
     h("div", {}, answer.pastes.map((paste) => copyable(paste.title, paste.text))))];
-  if (status.rewarded === 0) blocks.unshift(h("p", {class: "banner bad"}, "No pull has brought a reward yet: this is only the least bad pair so far."));
   if (answer.against.length) {
-    const sure = (rival) => {
-      if (rival.sure === null) return "–";
-      const words = rival.sure > 0.99 ? "very sure" : rival.sure > 0.975 ? "sure" : rival.sure > 0.8 ? "likely" : rival.sure >= 0.4 ? "not sure" : "rather not";
-      return `${percent(rival.sure)} (${words})`;
-    };
+    const names = inTerms(answer.values, resource).map(([name]) => name);
+    const cells = (values) => names.map((name) => h("td", {class: "n"}, (inTerms(values, resource).find(([own]) => own === name) || ["", "–"])[1]));
+    const none = (value, text) => h("td", {class: "n"}, value === null ? "–" : text);
     blocks.push(h("h3", {}, "How much better?"), h("div", {class: "scroll"}, h("table", {id: "against"},
-      h("thead", {}, h("tr", {}, h("th", {}, "Against"), h("th", {}, "Limit"), h("th", {class: "n"}, "Its gain"), h("th", {class: "n"}, "Pulls"),
-        h("th", {class: "n"}, "Better by"), h("th", {class: "n"}, "95 % interval"), h("th", {class: "n"}, "Is it better?"))),
-      h("tbody", {}, answer.against.map((rival) => h("tr", {},
-        h("td", {class: "wrap"}, `${rival.who}: `, armLink(rival.arm, short(rival.label, 90))), h("td", {class: "tight"}, amount(resource, rival.limit)), h("td", {class: "n"}, number(rival.gain, 3)),
-        h("td", {class: "n"}, rival.pulls ? whole(rival.pulls) : "none"), h("td", {class: "n"}, number(rival.difference, 3)),
-        h("td", {class: "n"}, `${number(rival.difference_low, 3)} to ${number(rival.difference_high, 3)}`), h("td", {class: "n sure"}, sure(rival))))))),
-      h("p", {class: "note"}, data.is_believed
-        ? `Gains, here and below, are those that ${data.policy} believes: they rest on the pulls of an arm and, as long as these are few, on what is usual and on what similar arms did. The best limit of an arm is the one with the highest gain among those that its pulls reached.`
-        : "The best limit of an arm is the one with the highest gain as if one more of its pulls had earned the penalty: so a limit that one lucky pull speaks for does not win."));
-  } else if (data.arms.pulled <= 1) {
-    blocks.push(h("p", {class: "note"}, "There is nothing to compare with: no other arm was pulled."));
+      h("thead", {}, h("tr", {}, h("th", {}, ""), h("th", {}, "Limit"), names.map((name) => h("th", {class: "n"}, name)), h("th", {class: "n"}, "Gain"), h("th", {class: "n"}, "Pulls"),
+        h("th", {class: "n"}, "Answer is better by"), h("th", {class: "n"}, "95 % interval"), h("th", {class: "n"}, "Probability"))),
+      h("tbody", {},
+        h("tr", {}, h("td", {class: "wrap"}, "the answer: ", armLink(answer.arm, short(answer.label, 90))), h("td", {class: "tight"}, amount(resource, answer.limit)), cells(answer.values),
+          h("td", {class: "n"}, number(answer.gain, 3)), h("td", {class: "n"}, whole(answer.pulls)), h("td", {}), h("td", {}), h("td", {})),
+        answer.against.map((rival) => h("tr", {},
+          h("td", {class: "wrap"}, `${rival.who}: `, armLink(rival.arm, short(rival.label, 90))), h("td", {class: "tight"}, amount(resource, rival.limit)), cells(rival.values),
+          h("td", {class: "n"}, number(rival.gain, 3)), h("td", {class: "n"}, whole(rival.pulls)), h("td", {class: "n"}, number(rival.difference, 3)),
+          none(rival.difference_low, `${number(rival.difference_low, 3)} to ${number(rival.difference_high, 3)}`),
+          h("td", {class: "n sure"}, rival.probability === null ? "–" : rival.probability > 0.999 ? "> 99.9 %" : rival.probability >= 0.99 ? `${(100 * rival.probability).toFixed(1)} %` : percent(rival.probability))))))),
+      h("p", {class: "note"}, "The probability says how likely it is that the answer really is better. It allows for the answer being the luckiest of many arms, so the difference it goes with is smaller than that of the gains."));
+    if (data.is_believed) blocks.push(h("p", {class: "note"}, `Gains of arms, here and below, are estimates of ${data.policy}: they also use what similar arms did.`));
   }
-  if (data.arms.pulls[data.armPlace.get(1)] === 0) blocks.push(h("p", {class: "note"}, "The default (first) arm was never pulled."));
+  if (answer.default_words) blocks.push(h("p", {class: "note", id: "default"}, `Compared with the default: ${answer.default_words}.`));
+  blocks.push(h("p", {class: "note"}, `Afforded: ${answer.afforded}.`));
+  const front = frontChart(data);
+  if (front) blocks.push(h("div", {class: "charts"}, front));
   return blocks;
+}
+
+/** All arms by reward and consumption, and those that no other beats in both. */
+function frontChart(data) {
+  const {front, resource, answer} = data;
+  if (front.length < 2) return null;
+  const {unit, factor} = resourceUnit(resource, d3.max(front, (of) => of.values.mean_consumption));
+  const times = front.map((of) => of.values.mean_consumption);
+  const isLog = d3.min(times) > 0 && d3.max(times) / d3.min(times) > 25;
+  const byScore = front.every((of) => of.values.terms === "score" && of.values.score !== null);
+  const worth = (of) => (byScore ? of.values.score : of.values.terms === "solved" ? of.values.solved : of.values.reward);
+  const label = byScore ? "mean score" : front[0].values.terms === "solved" ? "share solved" : "mean reward";
+  return chart({
+    id: "front", title: "Arms that no other arm beats in both", wide: true, legend: (colours) => [{label: "arm on the Pareto front", colour: colours.series[0], symbol: "circle"}, {label: "the answer", colour: colours.series[1], symbol: "circle"}],
+    note: "Move along the front to trade reward against time yourself: every other arm is beaten in both by one of these. Arms with fewer than 3 pulls are left out.",
+    draw: ({colours}) => ({
+      x: {label: `mean consumption (${unit})`, type: isLog ? "log" : "linear", nice: true}, y: {label, tickFormat: label === "share solved" ? "%" : undefined, insetTop: 8, insetBottom: 8},
+      marks: [
+        Plot.line(front, {x: (of) => of.values.mean_consumption * factor, y: worth, stroke: colours.series[0], strokeOpacity: 0.5, curve: "step-after"}),
+        Plot.dot(front, {x: (of) => of.values.mean_consumption * factor, y: worth, r: 4.5, fill: (of) => (answer && of.arm === answer.arm ? colours.series[1] : colours.series[0]), href: (of) => `#arm-${of.arm}`,
+          title: (of) => `${armName(data, of.arm)}\n${of.label}\n${inTerms(of.values, resource).map(([name, value]) => `${name}: ${value}`).join("\n")}\n${several(of.values.runs, "pull")}`, tip: true}),
+      ],
+    }),
+  });
+}
+
+/** Arms side by side on held-out instances: what `captime test` measured. */
+function testsSection(data) {
+  const {tests, resource} = data;
+  if (!tests.length) return null;
+  return tests.map((test) => {
+    const names = inTerms(test.arms.length ? test.arms[0].values : null, resource).map(([name]) => name);
+    const shown = names.includes("Solved") ? names : ["Solved", ...names];
+    const cells = (values) => shown.map((name) => h("td", {class: "n"}, name === "Solved" ? percent(values.solved) : (inTerms(values, resource).find(([own]) => own === name) || ["", "–"])[1]));
+    const where = test.instances ? `${several(test.instances, "instance")}${test.seeds > 1 ? `, ${test.seeds} seeds each` : ""}` : several(test.seeds, "seed");
+    return h("div", {}, h("h3", {}, `On ${test.on}: ${where}, limit ${amount(resource, test.limit)}`),
+      test.done < test.total && h("p", {class: "note"}, `Not finished: ${whole(test.done)} of ${whole(test.total)} runs. Run the same captime test command to resume.`),
+      h("div", {class: "scroll"}, h("table", {class: "tested"},
+        h("thead", {}, h("tr", {}, h("th", {}, "Arm"), shown.map((name) => h("th", {class: "n"}, name)), h("th", {}, "Difference from the default"))),
+        h("tbody", {}, test.arms.map((of) => h("tr", {},
+          h("td", {class: "wrap"}, of.is_answer ? "answer: " : of.arm === 1 ? "default: " : "", armLink(of.arm, short(of.label, 90))), cells(of.values), h("td", {class: "wrap"}, of.difference || "–")))))));
+  });
 }
 
 const armLink = (arm, text) => h("a", {href: `#arm-${arm}`}, text);
@@ -91,7 +141,7 @@ function limitSection(data) {
     }),
     chart({
       id: "gain-by-limit", title: "Gain by limit", legend: key,
-      note: data.is_believed ? `What ${data.policy} believes that an arm would gain with each limit that a pull of it reached, with its 95 % band.` : "What an arm would gain with each limit, from all pulls that reached it, with its 95 % band.",
+      note: data.is_believed ? `The gain of an arm with each limit that one of its pulls reached, as ${data.policy} estimates it, with its 95 % band.` : "What an arm would gain with each limit, from all pulls that reached it, with its 95 % band.",
       draw: ({colours}) => ({
         x: limitsFor("limit"), y: {label: "gain", ...gainDomain(shown)},
         marks: [
@@ -118,7 +168,7 @@ function limitSection(data) {
     const names = ["reward", "cost", "penalty"];
     charts.push(chart({
       id: "parts", title: "What the gain is made of", legend: (colours) => [...names.map((label, place) => ({label, colour: colours.series[place], fill: 0.85})), {label: "gain", colour: colours.ink, symbol: "circle"}],
-      note: `Per pull, each arm at its own best limit: rewards, minus the cost of what was consumed, minus the penalty of pulls that were lost.${data.is_believed ? " These are means over its own pulls, so the sum may lie beside the gain believed." : ""}`,
+      note: `Per pull, each arm at its own best limit: rewards, minus the cost of what was consumed, minus the penalty of pulls that were censored or failed.${data.is_believed ? " These are means over its own pulls, so the sum may differ from the estimated gain." : ""}`,
       draw: ({colours}) => ({
         marginLeft: 110, height: 80 + split.length * 38, x: {label: "per pull"}, y: {label: null, domain: split.map(named), grid: false, tickFormat: (arm) => tiny(armName(data, arm))},
         marks: [
@@ -145,7 +195,7 @@ function limitSection(data) {
       }),
     }));
   }
-  return [h("div", {class: "charts"}, charts)];
+  return [answer && h("p", {class: "lead"}, `${answer.why_limit[0].toUpperCase()}${answer.why_limit.slice(1)}.`), h("div", {class: "charts"}, charts)];
 }
 
 /** From the worst mean worth showing to the best: bands of hardly known limits may leave the picture. */
@@ -157,44 +207,70 @@ function gainDomain(arms) {
   return {domain: [low - room, high + room]};
 }
 
-function mattersSection(data) {
-  const {matters, resource} = data;
-  if (!matters) return [h("p", {class: "empty"}, data.arms.parameters.length ? "Nothing is known about parameters yet." : "The arms of this run have no parameters, only numbers or names.")];
+function importanceSection(data) {
+  const {importance, resource} = data;
+  if (!importance) return [h("p", {class: "empty"}, data.arms.parameters.length ? "Nothing is known about parameters yet." : "The arms of this run have no parameters, only numbers or names.")];
   const charts = [];
-  const weights = [...matters.parameters.map((of) => ({name: of.name, value: of.importance})), {name: "(the limit)", value: matters.limit_importance}].filter((of) => of.value !== null);
+  const weights = [...importance.parameters.map((of) => ({name: of.name, value: of.importance})), {name: "(the limit)", value: importance.of_limit}].filter((of) => of.value !== null);
   if (weights.length) {
     charts.push(chart({
       id: "importance", title: "Importance", legend: (colours) => [{label: "growth of the error when shuffled", colour: colours.series[0], fill: 0.85}],
-      note: `From a forest of ours that predicts the gain of a round, fitted on ${several(matters.fitted_on, "round")}: by how much its squared error grows, in variances of the gain, so up to about 200 %. Rounds are where the policy went, so this is about those arms.`,
+      note: `Permutation importance in a random forest that predicts the gain of a round, fitted on ${several(importance.fitted_on, "round")}: how much its squared error grows when a column is shuffled, in units of the variance of the gain (up to about 200 %). The policy chose the rounds, so this says most about the arms it liked.`,
       draw: ({colours}) => ({
         marginLeft: 130, height: Math.max(140, 50 + weights.length * 24), x: {label: "growth of the error / variance", tickFormat: "%", zero: true}, y: {label: null, grid: false, domain: d3.sort(weights, (of) => -of.value).map((of) => of.name), tickFormat: (name) => short(name, 18)},
         marks: [Plot.barX(weights, {x: "value", y: "name", fill: colours.series[0], fillOpacity: 0.85, title: (of) => `${of.name}: ${percent(of.value)}`, tip: true}), Plot.ruleX([0])],
       }),
     }));
   } else {
-    charts.push(h("p", {class: "empty"}, "Too few rounds, or gains all alike: importance is not known."));
+    charts.push(h("p", {class: "empty"}, "Too few rounds, or all gains are alike, so importance cannot be estimated."));
   }
-  if (matters.pair && matters.pair.cells.filter((cell) => cell[2] !== null).length > 1) charts.push(heatMap(matters.pair));
-  const cards = matters.parameters.filter((of) => of.values.filter((value) => value.gain !== null).length > 1).slice(0, 12).flatMap((of, place) => marginals(of, resource, place));
+  if (importance.pair && importance.pair.cells.filter((cell) => cell[2] !== null).length > 1) charts.push(heatMap(importance.pair));
+  if (importance.scatter && importance.scatter.points.length > 1) charts.push(scatter(importance.scatter));
+  const cards = importance.parameters.filter((of) => of.values.filter((value) => value.gain !== null).length > 1).slice(0, 12).flatMap((of, place) => marginals(of, resource, place));
   return [h("div", {class: "charts"}, charts),
     cards.length > 0 && h("h3", {}, "Value by value"),
-    cards.length > 0 && h("p", {class: "lead"}, "Means over the arms with a value that were pulled, each at its own best limit, every arm counting the same; whiskers are 95 % intervals of these means."),
+    cards.length > 0 && h("p", {class: "lead"}, "Mean over the pulled arms with this value, each at its own best limit and each with the same weight. Whiskers are 95 % intervals of the mean."),
     h("div", {class: "charts"}, cards)];
+}
+
+/** Colours for gains from low to high, with the steps of a legend. */
+function gainColours(low, high) {
+  const colour = (value) => d3.interpolateCividis(high > low ? (value - low) / (high - low) : 0.5);
+  const steps = high > low ? [0, 0.25, 0.5, 0.75, 1].map((share) => low + share * (high - low)) : [low];
+  return {colour, legend: steps.map((value) => ({label: number(value, 3), colour: colour(value), fill: 1}))};
+}
+
+/** A scale for a parameter: a number on its axis, or words side by side. */
+const parameterScale = ([name, axis], values) => axis ? {label: name, type: axis, nice: true} : {label: name, type: "point", domain: values, grid: false, tickFormat: (text) => short(text, 10), padding: 0.5};
+
+/** Arms over two parameters, coloured by gain: the darkest tenth of the gains share a colour, so that the good ones differ. */
+function scatter({x, y, points}) {
+  const known = points.filter((point) => point[3] !== null);
+  const gains = d3.sort(known, (point) => point[3]).map((point) => point[3]);
+  const low = d3.quantile(gains, 0.1);
+  const {colour, legend} = gainColours(low, gains[gains.length - 1]);
+  const words = (place) => d3.sort(new Set(known.map((point) => point[place])));
+  return chart({
+    id: "scatter", title: short(`Gain over ${x[0]} and ${y[0]}`, 70), legend: () => legend,
+    note: `One dot per arm with both parameters, at its own best limit. Arms below ${number(low, 3)} share one colour.`,
+    draw: () => ({
+      marginLeft: 70, height: 340, x: parameterScale(x, words(1)), y: parameterScale(y, words(2)),
+      marks: [Plot.dot(known, {x: "1", y: "2", fill: (point) => colour(Math.max(low, point[3])), stroke: "currentColor", strokeOpacity: 0.25, r: 3.5, title: (point) => `arm ${point[0]}\n${x[0]} ${point[1]}, ${y[0]} ${point[2]}\ngain ${number(point[3], 3)}`, tip: true})],
+    }),
+  });
 }
 
 function heatMap(pair) {
   const known = pair.cells.filter((cell) => cell[2] !== null);
-  const [low, high] = d3.extent(known, (cell) => cell[2]);
+  const {colour, legend} = gainColours(...d3.extent(known, (cell) => cell[2]));
   const xs = [...new Set(pair.cells.map((cell) => cell[0]))];
   const ys = [...new Set(pair.cells.map((cell) => cell[1]))];
-  const colour = (value) => d3.interpolateCividis(high > low ? (value - low) / (high - low) : 0.5);
-  const steps = high > low ? [0, 0.25, 0.5, 0.75, 1].map((share) => low + share * (high - low)) : [low];
   return chart({
-    id: "pair", title: short(`Gain over ${pair.x} and ${pair.y}`, 70), legend: () => known.length ? steps.map((value) => ({label: number(value, 3), colour: colour(value), fill: 1})) : [],
+    id: "pair", title: short(`Gain over ${pair.x} and ${pair.y}`, 70), legend: () => known.length ? legend : [],
     note: "Mean gain of the arms with both values; empty cells were not pulled.",
     draw: ({width, narrow}) => ({
-      marginLeft: 70, marginBottom: xs.length > 8 || narrow ? 76 : 42, padding: 0.03, height: Math.min(460, Math.max(220, ys.length * 30 + 90)),
-      x: {label: pair.x, domain: xs, grid: false, type: "band", tickFormat: (text) => short(text, 10), tickRotate: xs.length > 8 || narrow ? -45 : 0, labelOffset: xs.length > 8 || narrow ? 72 : undefined, ticks: undefined},
+      marginLeft: 70, marginBottom: xs.length > 8 || narrow ? 76 : 42, padding: 0.03, height: Math.min(640, Math.max(220, ys.length * 22 + 110)),
+      x: {label: pair.x, domain: xs, grid: false, type: "band", tickFormat: (text) => short(text, 10), tickRotate: xs.length > 8 || narrow ? -45 : 0, labelOffset: xs.length > 8 || narrow ? 72 : undefined, ticks: xs.filter((_, at) => at % Math.ceil(xs.length / Math.max(2, (width - 90) / 16)) === 0)},
       y: {label: pair.y, domain: ys, grid: false, type: "band", tickFormat: (text) => short(text, 10)},
       marks: [
         Plot.cell(known, {x: "0", y: "1", fill: (cell) => colour(cell[2]), title: (cell) => `${pair.x} ${cell[0]}, ${pair.y} ${cell[1]}\ngain ${number(cell[2], 3)}\n${several(cell[3], "arm")}`, tip: true}),
@@ -204,19 +280,52 @@ function heatMap(pair) {
   });
 }
 
+/** The same for numbers, on their own axis. */
+function onAxis(of, values, {place, told, unit, factor}) {
+  const x = {label: of.name, type: of.axis, nice: true};
+  const mean = (value) => value.consumption * factor;
+  return [
+    chart({
+      id: `gain-${place}`, title: short(`Gain by ${of.name}`), legend: (colours) => [{label: "mean gain of arms in a range", colour: colours.series[0], symbol: "circle"}],
+      draw: ({colours}) => ({
+        height: 230, x, y: {label: "gain", insetTop: 6, insetBottom: 6},
+        marks: [
+          Plot.areaY(values.filter((value) => value.low !== null), {x: "number", y1: "low", y2: "high", fill: colours.series[0], fillOpacity: 0.15}),
+          Plot.lineY(values, {x: "number", y: "gain", stroke: colours.series[0], strokeOpacity: 0.5}),
+          Plot.dot(values, {x: "number", y: "gain", fill: colours.series[0], r: 3.5, title: told, tip: true}),
+        ],
+      }),
+    }),
+    chart({
+      id: `consumption-${place}`, title: short(`Consumption by ${of.name}`), legend: (colours) => [{label: "mean consumption of a pull", colour: colours.series[1], symbol: "circle"}],
+      draw: ({colours}) => ({
+        height: 230, x, y: {label: `consumption (${unit})`, zero: true},
+        marks: [
+          Plot.lineY(values, {x: "number", y: mean, stroke: colours.series[1], strokeOpacity: 0.5}),
+          Plot.dot(values, {x: "number", y: mean, fill: colours.series[1], r: 3.5, title: told, tip: true}), Plot.ruleY([0]),
+        ],
+      }),
+    }),
+  ];
+}
+
 function marginals(of, resource, place) {
   const values = of.values.map((value, at) => ({...value, at})).filter((value) => value.gain !== null);
   const {unit, factor} = resourceUnit(resource, d3.max(values, (value) => value.consumption) || 0);
   const domain = of.values.map((value) => value.value);
-  const x = {label: of.name, domain, type: "point", grid: false, tickRotate: domain.length > 7 || domain.some((text) => text.length > 9) ? -40 : 0, tickFormat: (text) => short(text, 12), ticks: undefined};
+  const isTilted = domain.length > 7 || domain.some((text) => text.length > 9);
+  const x = {label: of.name, domain, type: "point", grid: false, tickRotate: isTilted ? -40 : 0, tickFormat: (text) => short(text, 12)};
+  // A tilted label needs 16 pixels beside the next.
+  const thinned = (width) => { const every = Math.ceil(domain.length / Math.max(2, (width - 80) / 16)); return {ticks: domain.filter((_, at) => at % every === 0)}; };
   const told = (value) => `${of.name} = ${value.value}\ngain ${number(value.gain, 3)}${value.low === null ? "" : ` (${number(value.low, 3)} to ${number(value.high, 3)})`}\nconsumption ${amount(resource, value.consumption)}\n${several(value.arms, "arm")}, ${several(value.pulls, "pull")}`;
+  if (of.axis) return onAxis(of, values, {place, told, unit, factor});
   if (x.tickRotate) x.labelOffset = 72;
   const common = {height: x.tickRotate ? 260 : 230, marginBottom: x.tickRotate ? 76 : 40};
   return [
     chart({
       id: `gain-${place}`, title: short(`Gain by ${of.name}`), legend: (colours) => [{label: "mean gain", colour: colours.series[0], symbol: "circle"}],
-      draw: ({colours}) => ({
-        ...common, x, y: {label: "gain", insetTop: 6, insetBottom: 6},
+      draw: ({colours, width}) => ({
+        ...common, x: {...x, ...thinned(width)}, y: {label: "gain", insetTop: 6, insetBottom: 6},
         marks: [
           Plot.ruleX(values.filter((value) => value.low !== null), {x: "value", y1: "low", y2: "high", stroke: colours.series[0], strokeOpacity: 0.6, strokeWidth: 2}),
           Plot.dot(values, {x: "value", y: "gain", fill: colours.series[0], r: 4, title: told, tip: true}),
@@ -225,8 +334,8 @@ function marginals(of, resource, place) {
     }),
     chart({
       id: `consumption-${place}`, title: short(`Consumption by ${of.name}`), legend: (colours) => [{label: "mean consumption of a pull", colour: colours.series[1], fill: 0.85}],
-      draw: ({colours}) => ({
-        ...common, x: {...x, type: "band", padding: 0.25}, y: {label: `consumption (${unit})`, zero: true},
+      draw: ({colours, width}) => ({
+        ...common, x: {...x, type: "band", padding: 0.25, ...thinned(width)}, y: {label: `consumption (${unit})`, zero: true},
         marks: [Plot.barY(values, {x: "value", y: (value) => value.consumption * factor, fill: colours.series[1], fillOpacity: 0.85, title: told, tip: true}), Plot.ruleY([0])],
       }),
     }),

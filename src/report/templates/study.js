@@ -5,7 +5,7 @@ function studySection(group) {
   const [first] = group;
   const key = (colours) => group.map((of, place) => ({label: of.label, colour: colours.series[place % 7], dash: DASHES[place % 7]}));
   const spread = (mean, half) => (mean === null ? "unknown" : half === null ? number(mean, 4) : `${number(mean, 4)} ± ${number(half, 2)}`);
-  // Regret is unknown where pulls were really run: then there is no curve.
+  // Regret is unknown on real targets: then there is no curve.
   const isKnown = first.best !== null;
   const curve = (title, name, of) => {
     const points = group.flatMap((one, place) => of(one).map(([round, mean, se]) => ({one, place, round, mean, se})));

@@ -4,15 +4,17 @@ use std::fmt;
 
 use exmex::prelude::*;
 use exmex::{FlatExVal, MakeOperators, Val, ValOpsFactory};
+use serde::{Deserialize, Serialize};
 
 /// An increasing function of x: a shorthand or an expression.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Curve {
     text: String,
     shape: Shape,
 }
 
-/// The shapes that cost nothing to evaluate are told apart; all others go through the expression.
+/// Simple shapes are stored as such, because they are cheap to evaluate. All others go through the expression.
 #[derive(Clone)]
 enum Shape {
     Zero,
@@ -21,27 +23,27 @@ enum Shape {
     Expression(Box<FlatExVal<i32, f64>>),
 }
 
-/// Why a text is no price.
+/// Why a text is not a price.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PriceError {
-    /// The text is no expression.
-    #[error("`{text}` cannot be read as a price: {reason}")]
+    /// The text is not an expression.
+    #[error("`{text}` is not a price: {reason}")]
     Unreadable {
         /// What was written.
         text: String,
-        /// What the parser stumbled over.
+        /// What the parser reports.
         reason: String,
     },
     /// A name other than x.
-    #[error("`{text}` uses `{name}`, but a price depends on `x` only")]
+    #[error("`{text}` uses `{name}`, but the only variable is `x`")]
     UnknownName {
         /// What was written.
         text: String,
         /// The name that is not x.
         name: String,
     },
-    /// A function that there is not.
-    #[error("`{text}` calls `{name}`, but there is no such function")]
+    /// An unknown function.
+    #[error("`{text}` calls the unknown function `{name}`")]
     UnknownFunction {
         /// What was written.
         text: String,
@@ -49,7 +51,7 @@ pub enum PriceError {
         name: String,
     },
     /// Infinite, not a number, or negative somewhere.
-    #[error("`{text}` is {value} at x = {x}, which is no price")]
+    #[error("`{text}` is {value} at x = {x}, which is not a price")]
     NotAPrice {
         /// What was written.
         text: String,
@@ -79,23 +81,23 @@ impl PriceError {
             Self::Unreadable { .. } => {
                 "write `none`, `linear`, `par10` or an expression like `x / 10 if x <= 0.5 else 10 * x`".into()
             }
-            Self::UnknownName { .. } => "x is consumption / unit; unit is the largest limit unless given".into(),
-            Self::UnknownFunction { .. } => format!("functions are {}", FUNCTIONS.join(", ")),
-            Self::NotAPrice { .. } => "cost and penalty are finite and at least 0 wherever a limit can reach".into(),
-            Self::Falling { .. } => "consuming more, or being granted more in vain, must not become cheaper".into(),
+            Self::UnknownName { .. } => "x is consumption / unit; unit is the largest limit by default".into(),
+            Self::UnknownFunction { .. } => format!("use one of {}", FUNCTIONS.join(", ")),
+            Self::NotAPrice { .. } => "cost and penalty must be finite and at least 0 up to the largest limit".into(),
+            Self::Falling { .. } => "using more of the resource must not become cheaper".into(),
         }
     }
 }
 
-/// The functions that people use in prices, of those the expressions know.
+/// The functions of the expression language that make sense in prices.
 const FUNCTIONS: [&str; 12] = [
     "abs", "ceil", "exp", "floor", "ln", "log10", "log2", "max", "min", "round", "sqrt", "tanh",
 ];
 
-/// Far more than any price needs; keeps hostile input from exhausting the parser's stack.
+/// Far more than any price needs. Keeps hostile input from exhausting the parser's stack.
 const LONGEST: usize = 500;
 
-/// How finely a curve is looked at before its jumps are closed in on.
+/// How many points of a curve are sampled before its jumps are located.
 const SAMPLES: usize = 2048;
 
 impl Curve {
@@ -121,7 +123,10 @@ impl Curve {
                     text: text.into(),
                     name: name.into(),
                 },
-                None => unreadable(in_our_words(error.msg())),
+                None => unreadable(match missing_operator(text) {
+                    Some(instead) => format!("write `{instead}` to multiply"),
+                    None => in_our_words(error.msg()),
+                }),
             })?;
         if let Some(name) = parsed.var_names().iter().find(|name| *name != "x") {
             return Err(PriceError::UnknownName {
@@ -167,8 +172,8 @@ impl Curve {
         let mut points: Vec<f64> = (1..=SAMPLES)
             .map(|k| end * k as f64 / SAMPLES as f64)
             .collect();
-        // Next to zero too: `1 / x` is finite on any grid, but not on (0, end].
-        points.insert(0, f64::MIN_POSITIVE);
+        // At zero and next to it too: a run may consume nothing, and `1 / x` is finite on any grid.
+        points.splice(0..0, [0.0, f64::MIN_POSITIVE]);
         let mut before = (0.0, f64::NAN);
         for x in points {
             let value = self.at(x);
@@ -189,10 +194,10 @@ impl Curve {
         Ok(())
     }
 
-    /// Where it jumps in (0, end): each the last x before the jump.
+    /// The jumps in (0, end), each given as the last x before it.
     ///
-    /// A sample interval that rises more than its neighbours is halved until two neighbouring numbers remain; if they
-    /// still differ by much, that is a jump and not a slope.
+    /// A sample interval that rises more than its neighbours is halved until two adjacent numbers remain. If these
+    /// still differ by much, it is a jump and not a slope.
     pub(super) fn jumps(&self, end: f64) -> Vec<f64> {
         if !matches!(self.shape, Shape::Expression(_)) {
             return vec![];
@@ -233,7 +238,7 @@ impl Curve {
     }
 }
 
-/// The first name before an opening bracket that is no function: the parser takes it for a variable.
+/// The first name before an opening bracket that is not a function. The parser takes it for a variable.
 fn unknown_function(text: &str) -> Option<&str> {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
     let known = ValOpsFactory::<i32, f64>::make();
@@ -246,16 +251,23 @@ fn unknown_function(text: &str) -> Option<&str> {
     })
 }
 
-/// What the parser complains of, where its own words say little to somebody who writes a price.
+/// `2x` and `10 x`, as people write products on paper: what to write instead.
+fn missing_operator(text: &str) -> Option<String> {
+    let factor = text.strip_suffix('x')?.trim();
+    factor.parse::<f64>().ok()?;
+    Some(format!("{factor} * x"))
+}
+
+/// Rewrites the parser's message in plain words.
 fn in_our_words(message: &str) -> String {
     if message.starts_with("wlog a number") {
-        "a number, `x` or a bracket follows another without an operator between them".into()
+        "an operator is missing between two numbers, `x` or brackets".into()
     } else if message.starts_with("wlog an opening") {
         "there is nothing between the brackets".into()
     } else if message.contains("comma") {
-        "a comma stands where no function takes two values".into()
+        "a comma outside of a function with two values".into()
     } else {
-        message.to_owned()
+        "it is not an expression in x".into()
     }
 }
 
@@ -288,6 +300,20 @@ impl Shape {
         }
         let (left, right) = text.split_once('/')?;
         (left.trim() == "x").then(|| number(right).map(Self::Over))?
+    }
+}
+
+impl From<Curve> for String {
+    fn from(curve: Curve) -> Self {
+        curve.text
+    }
+}
+
+impl TryFrom<String> for Curve {
+    type Error = PriceError;
+
+    fn try_from(text: String) -> Result<Self, PriceError> {
+        Self::parse(&text)
     }
 }
 
@@ -375,10 +401,47 @@ mod tests {
         assert_eq!(of("10 * sqrtt (x) + 1"), "sqrtt");
         assert_eq!(of("pow(x, 2)"), "pow");
         assert!(refused("foo(x)").hint().contains("max, min"));
-        for text in ["2 (x)", "x (2)", "(x) 2", "x + ()", "sqrt(x, 2)", "2, x"] {
+        for text in [
+            "2 (x)",
+            "x (2)",
+            "(x) 2",
+            "x + ()",
+            "sqrt(x, 2)",
+            "2, x",
+            "2x",
+            "x 2",
+            "x +",
+            "*",
+            "(x",
+        ] {
             let said = refused(text).to_string();
-            let is_ours = !said.contains("wlog") && !said.contains("Paren");
+            let is_ours = ["wlog", "Paren", "Num", "Op(", "variable"]
+                .iter()
+                .all(|word| !said.contains(word));
             assert!(is_ours, "{text}: {said}");
+        }
+        for (text, instead) in [
+            ("2x", "`2 * x`"),
+            ("10 x", "`10 * x`"),
+            ("1e-3x", "`1e-3 * x`"),
+        ] {
+            let said = refused(text).to_string();
+            assert!(said.contains(instead), "{text}: {said}");
+        }
+    }
+
+    proptest::proptest! {
+        /// Any text is either read or refused, and what was read can be evaluated at every x.
+        #[test]
+        fn any_text_is_a_price_or_refused(text in r"[x0-9.+*/^()<>= ,a-z]{0,40}", x in 0.0..10.0_f64) {
+            match Curve::parse(&text) {
+                Ok(curve) => {
+                    let again = Curve::parse(&curve.to_string()).unwrap();
+                    proptest::prop_assert_eq!(curve.at(x).to_bits(), again.at(x).to_bits());
+                    let _ = curve.check(1.0);
+                }
+                Err(error) => proptest::prop_assert!(!error.to_string().contains("wlog")),
+            }
         }
     }
 
@@ -402,6 +465,56 @@ mod tests {
             "x if x < 0.5 else 3 * x - 1",
         ] {
             assert!(Curve::parse(text).unwrap().jumps(1.0).is_empty(), "{text}");
+        }
+    }
+
+    /// Expressions as people write them, some of them wrong.
+    fn any_expression() -> impl proptest::strategy::Strategy<Value = String> {
+        use proptest::prelude::*;
+        let leaf = prop_oneof![
+            Just("x".to_owned()),
+            "[0-9]{1,3}",
+            "[0-9]\\.[0-9]",
+            Just(String::new())
+        ];
+        leaf.prop_recursive(4, 24, 3, |inner| {
+            let binary = prop_oneof![Just("+"), Just("-"), Just("*"), Just("/"), Just("^")];
+            prop_oneof![
+                (inner.clone(), binary, inner.clone())
+                    .prop_map(|(a, op, b)| format!("{a} {op} {b}")),
+                inner.clone().prop_map(|a| format!("({a})")),
+                ("[a-z]{2,5}", inner.clone()).prop_map(|(name, a)| format!("{name}({a})")),
+                inner.prop_map(|a| format!("-{a}")),
+            ]
+        })
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_price_that_passes_its_check_is_finite_and_the_same_when_read_again(text in any_expression()) {
+            if let Ok(curve) = Curve::parse(&text) {
+                let again = Curve::parse(&curve.to_string()).unwrap();
+                if curve.check(10.0).is_ok() {
+                    for x in [0.0, 1e-9, 0.5, 3.0, 10.0] {
+                        proptest::prop_assert!(curve.at(x).is_finite(), "{x}: {}", curve.at(x));
+                        proptest::prop_assert_eq!(curve.at(x), again.at(x));
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn any_text_is_a_price_or_refused_in_words(text in "\\PC{0,40}") {
+            if let Err(error) = Curve::parse(&text) {
+                proptest::prop_assert!(!error.to_string().is_empty() && !error.hint().is_empty());
+            }
+        }
+
+        #[test]
+        fn sums_and_products_are_computed_as_written(a in 0_u32..1000, b in 0_u32..1000, x in 0.0..100.0_f64) {
+            let seen = at(&format!("{a} + {b} * x"), x);
+            let expected = f64::from(a) + f64::from(b) * x;
+            proptest::prop_assert!((seen - expected).abs() <= 1e-12 * expected.abs().max(1.0));
         }
     }
 }

@@ -1,32 +1,43 @@
-//! `arms`: a grid, a list, or a CSV file.
+//! `arms`: a grid, a list, a CSV file, or an open space.
 
 mod file;
 mod filter;
+mod space;
 mod values;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Check, Fields, TargetKind};
 use crate::round::ArmId;
 use crate::scenario::Fault;
+use crate::scenario::keys;
 use crate::scenario::raw::{Entry, Node, Raw};
-use crate::scenario::source::Span;
-use crate::space::{Parameter, Row, Space, SpaceError, Value};
+use crate::scenario::template::ParamsForm;
+use crate::space::{OpenSpace, Parameter, Row, Space, SpaceError, Value};
+use crate::yaml::Span;
 
-/// The arms and where their parameters are named.
+/// The arms, and where their parameters are named.
 #[derive(Debug)]
 pub(super) struct Read {
-    /// None if they could not all be read, while their parameters have names all the same.
+    /// `None` if some could not be read. Their parameters are known even then.
     pub(super) space: Option<Space>,
     pub(super) names: Vec<String>,
     pub(super) at: Span,
-    /// Where each parameter is named; the place of the arms for those of a file.
+    /// Where each parameter is named. For those of a file, the position of `arms`.
     pub(super) places: Vec<Span>,
-    /// Where the values of each parameter stand.
+    /// The position of each parameter's values.
     pub(super) value_places: Vec<Span>,
+    /// Parameters with their own argument.
+    pub(super) arguments: BTreeMap<String, ParamsForm>,
+    /// The open space they are drawn from, if there is one.
+    pub(super) open: Option<Arc<OpenSpace>>,
+    /// The position of an open space that is not sampled.
+    pub(super) unsampled_at: Option<Span>,
 }
 
-pub(in crate::scenario) const KEYS: &[&str] = &["grid", "list", "file", "only", "except", "drop"];
+/// The forms that arms can have.
+const FORMS: [&str; 4] = ["grid", "list", "file", "space"];
 
 const EXAMPLE: &str = "arms: {grid: {trees: [100, 300]}}";
 
@@ -34,6 +45,7 @@ pub(super) fn read(
     check: &mut Check<'_>,
     fields: &mut Fields<'_>,
     kind: Option<TargetKind>,
+    seed: u64,
 ) -> Option<Read> {
     let may_lack = matches!(kind, Some(TargetKind::Synthetic | TargetKind::Recorded));
     if may_lack && !fields.has("arms") {
@@ -52,13 +64,21 @@ pub(super) fn read(
         return None;
     }
     let arms_at = fields.key_at("arms").unwrap_or(node.at);
-    let mut fields = Fields::new(check, node, "arms", KEYS)?;
+    let mut fields = Fields::of(check, node, &keys::ARMS)?;
     let grid = fields.take(check, "grid");
     let list = fields.take(check, "list");
     let file = fields.take(check, "file");
+    let open = fields.take(check, "space");
+    let with = space::With {
+        forbid: fields.take(check, "forbid"),
+        start: fields.take(check, "start"),
+        sample: fields.take(check, "sample"),
+        seed,
+    };
     let only = fields.take(check, "only");
     let except = fields.take(check, "except");
     let drop = fields.take(check, "drop");
+    let default = fields.take(check, "default");
     if let (Some(_), None) = (drop, file) {
         let at = fields.key_at("drop").unwrap_or(node.at);
         check.fault(
@@ -70,36 +90,39 @@ pub(super) fn read(
             },
         );
     }
-    let read = match (grid, list, file) {
-        (Some(grid), None, None) => self::grid(check, grid, only, except),
-        (None, Some(list), None) => self::list(check, list),
-        (None, None, Some(file)) => file::read(check, file, drop),
-        (None, None, None) => {
-            if !["grid", "list", "file"]
+    let read = match (grid, list, file, open) {
+        (Some(grid), None, None, None) => self::grid(check, grid, only, except),
+        (None, Some(list), None, None) => self::list(check, list),
+        (None, None, Some(file), None) => file::read(check, file, drop),
+        (None, None, None, Some(open)) => space::read(check, open, with),
+        (None, None, None, None) => {
+            if !FORMS
                 .iter()
                 .any(|key| fields.has(key) || fields.is_misspelt(key))
             {
-                check.choose_one(
-                    node,
-                    "arms",
-                    vec!["grid", "list", "file"],
-                    "none is",
-                    EXAMPLE,
-                );
+                check.choose_one(node, "arms", FORMS.into(), "none is", EXAMPLE);
             }
             None
         }
         _ => {
-            check.choose_one(
-                node,
-                "arms",
-                vec!["grid", "list", "file"],
-                "several are",
-                EXAMPLE,
-            );
+            check.choose_one(node, "arms", FORMS.into(), "several are", EXAMPLE);
             None
         }
     };
+    if open.is_none() {
+        for key in ["forbid", "start", "sample"] {
+            if let Some(at) = fields.key_at(key) {
+                check.fault(
+                    at,
+                    Fault::Missing {
+                        section: "arms".into(),
+                        key: "space",
+                        example: "space: {decay: {real: [0.75, 0.999]}}, sample: 500",
+                    },
+                );
+            }
+        }
+    }
     if grid.is_none() {
         for key in ["only", "except"] {
             if let Some(at) = fields.key_at(key) {
@@ -117,8 +140,59 @@ pub(super) fn read(
     fields.finish(check);
     read.map(|mut read| {
         read.at = arms_at;
+        if let (Some(node), Some(_)) = (default, read.unsampled_at) {
+            check.fault(node.at, Fault::DefaultOfSpace);
+        } else if let Some(node) = default {
+            let space = read.space.take();
+            read.space = space.and_then(|space| default_first(check, node, space));
+        }
         read
     })
+}
+
+/// Makes the default configuration arm 1: the first arm, or the given one moved to the front.
+fn default_first(check: &mut Check<'_>, node: &Node, space: Space) -> Option<Space> {
+    let found = if let Raw::Map(entries) = &node.value {
+        let mut wanted = vec![];
+        for entry in entries {
+            let mut parameters = space.parameters().iter();
+            let Some(place) = parameters.position(|known| known.name() == entry.key) else {
+                let known = space.parameters().iter();
+                let known = known.map(|parameter| parameter.name().to_owned()).collect();
+                let name = entry.key.clone();
+                check.fault(entry.key_at, Fault::UnknownParameter { name, known });
+                return None;
+            };
+            let value = values::value(check, &entry.value, &entry.key)?;
+            let known = space.parameters()[place].values();
+            wanted.push((place, known.iter().position(|known| known.means(&value))));
+        }
+        space.arms().find(|arm| {
+            let codes = space.codes(*arm);
+            let is_it =
+                |&(place, code): &(usize, Option<usize>)| code == Some(codes[place] as usize);
+            wanted.iter().all(is_it)
+        })
+    } else {
+        let name = check.text(node, "default")?;
+        space.arms().find(|arm| space.name(*arm) == Some(&name))
+    };
+    let Some(first) = found else {
+        let value = check.written(node);
+        check.fault(node.at, Fault::NoSuchArm { value });
+        return None;
+    };
+    if first.index() == 0 {
+        return Some(space);
+    }
+    let order = || std::iter::once(first).chain(space.arms().filter(move |arm| *arm != first));
+    let names = order()
+        .filter_map(|arm| space.name(arm).map(Arc::from))
+        .collect();
+    let codes = order().flat_map(|arm| space.codes(arm)).collect();
+    Space::coded(space.parameters().to_vec(), space.len(), codes, names)
+        .map_err(|error| check.fault(node.at, Fault::Space(error)))
+        .ok()
 }
 
 fn grid(
@@ -141,11 +215,14 @@ fn grid(
         );
         return None;
     }
+    let mut arguments = BTreeMap::new();
     let parameters: Vec<Option<Parameter>> = entries
         .iter()
         .map(|entry| {
             check.parameter_name(&entry.key, entry.key_at);
-            values::parameter(check, entry)
+            let (parameter, argument) = values::parameter(check, entry)?;
+            arguments.extend(argument.map(|form| (entry.key.clone(), form)));
+            Some(parameter)
         })
         .collect();
     let names: Vec<String> = entries.iter().map(|entry| entry.key.clone()).collect();
@@ -164,10 +241,13 @@ fn grid(
         at: node.at,
         places: entries.iter().map(|entry| entry.key_at).collect(),
         value_places: entries.iter().map(|entry| entry.value.at).collect(),
+        arguments,
+        open: None,
+        unsampled_at: None,
     })
 }
 
-/// A block has no width; its first key is the better place to point to.
+/// A block has no width, so point to its first key instead.
 fn node_or_first(node: &Node, entries: &[Entry]) -> Span {
     entries.first().map_or(node.at, |entry| entry.key_at)
 }
@@ -242,10 +322,13 @@ fn list(check: &mut Check<'_>, node: &Node) -> Option<Read> {
         at: node.at,
         value_places: places.clone(),
         places,
+        arguments: BTreeMap::new(),
+        open: None,
+        unsampled_at: None,
     })
 }
 
-/// All arms have a name or none has, and no two have the same.
+/// Checks that all arms have a name or none has, and that names are unique.
 fn check_names<'a>(check: &mut Check<'_>, names: impl Iterator<Item = (Option<&'a str>, Span)>) {
     let names: Vec<_> = names.collect();
     if names.iter().all(|(name, _)| name.is_none()) {
@@ -269,7 +352,7 @@ fn check_names<'a>(check: &mut Check<'_>, names: impl Iterator<Item = (Option<&'
 }
 
 impl Check<'_> {
-    /// A name that can stand in a placeholder.
+    /// Checks that a name can be used in a placeholder.
     fn parameter_name(&mut self, name: &str, at: Span) {
         if name.trim().is_empty() || name.contains(['{', '}', '\n']) {
             self.fault(
@@ -284,7 +367,7 @@ impl Check<'_> {
     }
 }
 
-/// A value for a message.
+/// Formats values for a message.
 fn shown(values: &[Value]) -> String {
     let mut text = values
         .iter()

@@ -2,6 +2,7 @@
 
 use super::{Check, Fields};
 use crate::resource::Resource;
+use crate::scenario::keys;
 use crate::scenario::model::Budget;
 
 pub(super) fn read(
@@ -12,7 +13,7 @@ pub(super) fn read(
     let Some(node) = fields.take(check, "budget") else {
         return Some(Budget::default());
     };
-    let mut fields = Fields::new(check, node, "budget", &["rounds", "wall", "consumption"])?;
+    let mut fields = Fields::of(check, node, &keys::BUDGET)?;
     let rounds = fields
         .take(check, "rounds")
         .map(|node| check.whole(node, "rounds", 1, i64::MAX, ""));
@@ -30,7 +31,7 @@ pub(super) fn read(
     })
 }
 
-/// Not given is fine, given but wrong is not.
+/// A missing key is fine, a wrong value is not.
 #[expect(
     clippy::option_option,
     reason = "not given; given and wrong; given and right"

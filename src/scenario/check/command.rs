@@ -1,42 +1,105 @@
-//! `target: {command: ...}`: a program, what it is given, and how its reward is read.
+//! `target: {command: ...}`: a program, its arguments, and how its reward is read.
+
+use std::collections::BTreeMap;
+
+use captime_limit::Contain;
 
 use super::budget::flat;
 use super::{Check, Fields, instances, reward};
 use crate::scenario::Fault;
+use crate::scenario::keys;
 use crate::scenario::model::{Command, Reward, Stdin, resolve};
 use crate::scenario::raw::{Node, Raw};
-use crate::scenario::template::{Arguments, ParamsForm, Piece, Template};
+use crate::scenario::template::{Arguments, ParamsForm, Template};
 
-pub(in crate::scenario) const KEYS: &[&str] = &[
-    "command",
-    "params",
-    "instances",
-    "test",
-    "reward",
-    "success",
-    "env",
-    "directory",
-    "stdin",
-    "output_limit",
-];
-
-/// What is kept of stdout and stderr unless the scenario says otherwise.
+/// How many bytes of stdout and stderr are kept by default.
 const OUTPUT: u64 = 1 << 20;
 
+/// What commands and wrappers have in common.
+pub(super) struct Surroundings {
+    pub(super) instances: Vec<String>,
+    pub(super) test: Vec<String>,
+    env: Vec<(String, Template)>,
+    directory: Option<std::path::PathBuf>,
+    output_limit: u64,
+    contain: Option<Contain>,
+}
+
+impl Surroundings {
+    pub(super) fn read(check: &mut Check<'_>, fields: &mut Fields<'_>) -> Option<Self> {
+        let read_instances = |check: &mut Check<'_>, fields: &mut Fields<'_>, key| {
+            fields
+                .take(check, key)
+                .map_or(Some(vec![]), |node| instances::read(check, node, key))
+        };
+        let instances = read_instances(check, fields, "instances");
+        let test = read_instances(check, fields, "test");
+        let env = fields
+            .take(check, "env")
+            .map_or(Some(vec![]), |node| env(check, node));
+        let directory = fields
+            .take(check, "directory")
+            .map(|node| directory(check, node));
+        let output_limit = fields
+            .take(check, "output_limit")
+            .map_or(Some(OUTPUT), |node| check.bytes(node, "output_limit"));
+        let contain = fields.take(check, "contain").map(|node| {
+            let words = Contain::ALL.map(|contain| (contain.name(), contain));
+            check.word(node, "contain", &words)
+        });
+        Some(Self {
+            instances: instances?,
+            test: test?,
+            env: env?,
+            directory: flat(directory)?,
+            output_limit: output_limit?,
+            contain: flat(contain)?,
+        })
+    }
+
+    /// The command with these arguments, and how its reward is read.
+    pub(super) fn command(
+        self,
+        check: &Check<'_>,
+        arguments: Arguments,
+        stdin: Stdin,
+        (success, reward): (Vec<i32>, Reward),
+    ) -> Command {
+        let is_elsewhere = self.directory.is_some();
+        let at_home = |instances: Vec<String>| -> Vec<String> {
+            if is_elsewhere {
+                instances
+                    .into_iter()
+                    .map(|instance| from_anywhere(check, instance))
+                    .collect()
+            } else {
+                instances
+            }
+        };
+        let mut command = Command {
+            arguments,
+            env: self.env,
+            directory: self.directory.unwrap_or_else(|| check.folder.to_owned()),
+            stdin,
+            instances: at_home(self.instances),
+            test: at_home(self.test),
+            success,
+            reward,
+            output_limit: self.output_limit,
+            contain: self.contain,
+        };
+        command.arguments.placed = placed(&mut command);
+        command
+    }
+}
+
 pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Command> {
-    let mut fields = Fields::new(check, node, "target", KEYS)?;
+    let mut fields = Fields::of(check, node, &keys::COMMAND)?;
     let command = fields.take(check, "command");
-    let templates = command.and_then(|node| arguments(check, node));
+    let templates = command.and_then(|node| arguments(check, node, "command"));
     let form = fields
         .take(check, "params")
         .map_or(Some(ParamsForm::default()), |node| params(check, node));
-    let read_instances = |check: &mut Check<'_>, fields: &mut Fields<'_>, key| {
-        fields
-            .take(check, key)
-            .map_or(Some(vec![]), |node| instances::read(check, node, key))
-    };
-    let instances = read_instances(check, &mut fields, "instances");
-    let test = read_instances(check, &mut fields, "test");
     let rule = fields
         .take(check, "reward")
         .map_or(Some(Reward::Exit(vec![0])), |node| {
@@ -45,71 +108,46 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Command> {
     let success = fields
         .take(check, "success")
         .map(|node| reward::exit_codes(check, node, "success"));
-    let env = fields
-        .take(check, "env")
-        .map_or(Some(vec![]), |node| env(check, node));
-    let directory = fields
-        .take(check, "directory")
-        .map(|node| directory(check, node));
+    let surroundings = Surroundings::read(check, &mut fields);
     let stdin = fields
         .take(check, "stdin")
         .map_or(Some(Stdin::Empty), |node| stdin(check, node));
-    let output_limit = fields
-        .take(check, "output_limit")
-        .map_or(Some(OUTPUT), |node| check.bytes(node, "output_limit"));
     fields.finish(check);
-    let (templates, rule, env, stdin) = (templates?, rule?, env?, stdin?);
+    let rule = rule?;
     let success = match (flat(success)?, &rule) {
         (Some(success), _) => success,
         (None, Reward::Exit(codes)) => codes.clone(),
-        (None, Reward::Score { .. }) => vec![0],
+        (None, Reward::Score { .. } | Reward::Wrapper { .. }) => vec![0],
     };
-    let directory = flat(directory)?;
-    let is_elsewhere = directory.is_some();
-    let at_home = |instances: Vec<String>| -> Vec<String> {
-        if is_elsewhere {
-            instances
-                .into_iter()
-                .map(|instance| from_anywhere(check, instance))
-                .collect()
-        } else {
-            instances
-        }
+    let arguments = Arguments {
+        templates: templates?,
+        form: form?,
+        placed: vec![],
+        own: BTreeMap::new(),
     };
-    let (instances, test) = (at_home(instances?), at_home(test?));
-    let mut command = Command {
-        arguments: Arguments {
-            templates,
-            form: form?,
-            placed: vec![],
-        },
-        env,
-        directory: directory.unwrap_or_else(|| check.folder.to_owned()),
-        stdin,
-        instances,
-        test,
-        success,
-        reward: rule,
-        output_limit: output_limit?,
-    };
-    command.arguments.placed = placed(&command);
-    Some(command)
+    Some(surroundings?.command(check, arguments, stdin?, (success, rule)))
 }
 
-/// An instance that is a file of ours is found from another directory by its full path.
+/// An instance file is found from another directory by its full path. More words may follow it.
 fn from_anywhere(check: &Check<'_>, instance: String) -> String {
-    let path = check.folder.join(&instance);
-    match std::path::absolute(&path) {
-        Ok(full) if path.exists() => full.to_string_lossy().into_owned(),
-        _ => instance,
+    let first = instance.split_whitespace().next().unwrap_or_default();
+    for name in [instance.as_str(), first] {
+        let path = check.folder.join(name);
+        if let Ok(full) = std::path::absolute(&path)
+            && !name.is_empty()
+            && path.exists()
+        {
+            return instance.replacen(name, &full.to_string_lossy(), 1);
+        }
     }
+    instance
 }
 
-fn arguments(check: &mut Check<'_>, node: &Node) -> Option<Vec<Template>> {
+fn arguments(check: &mut Check<'_>, node: &Node, key: &'static str) -> Option<Vec<Template>> {
     let Raw::List(items) = &node.value else {
         check.wrong_type(
             node,
-            "command",
+            key,
             "a list of arguments like [minisat, \"{instance}\"] (a shell is [sh, -c, \"...\"])",
         );
         return None;
@@ -118,7 +156,7 @@ fn arguments(check: &mut Check<'_>, node: &Node) -> Option<Vec<Template>> {
         check.fault(
             node.at,
             Fault::EmptyList {
-                key: "command".into(),
+                key: key.into(),
                 example: "command: [./solver, \"{instance}\"]",
             },
         );
@@ -127,17 +165,17 @@ fn arguments(check: &mut Check<'_>, node: &Node) -> Option<Vec<Template>> {
     let templates: Vec<_> = items
         .iter()
         .map(|item| match &item.value {
-            // `[run, {instance}]` without quotes is a mapping to YAML.
+            // Without quotes, `[run, {instance}]` is a mapping in YAML.
             Raw::Map(entries) if entries.len() == 1 && entries[0].value.value == Raw::Null => {
                 let name = entries[0].key.clone();
                 check.fault(item.at, Fault::Unquoted { name });
                 None
             }
             Raw::Text(text) if text.contains('\0') => {
-                check.out_of_range(item, "command", "text without a NUL byte");
+                check.out_of_range(item, key, "text without a NUL byte");
                 None
             }
-            _ => check.template(item, "command"),
+            _ => check.template(item, key),
         })
         .collect();
     templates.into_iter().collect()
@@ -212,13 +250,13 @@ fn directory(check: &mut Check<'_>, node: &Node) -> Option<std::path::PathBuf> {
 }
 
 fn stdin(check: &mut Check<'_>, node: &Node) -> Option<Stdin> {
-    let mut fields = Fields::new(check, node, "stdin", &["file", "text"])?;
+    let mut fields = Fields::of(check, node, &keys::STDIN)?;
     let file = fields.take(check, "file");
     let text = fields.take(check, "text");
     let stdin = match (file, text) {
         (Some(file), None) => check.template(file, "file").map(Stdin::File),
         (None, Some(text)) => check.template(text, "text").map(Stdin::Text),
-        // A key that is misspelt is complained about as such.
+        // A misspelt key is reported as such.
         (None, None) if fields.is_misspelt("file") || fields.is_misspelt("text") => None,
         _ => {
             let given = if file.is_some() {
@@ -241,34 +279,31 @@ fn stdin(check: &mut Check<'_>, node: &Node) -> Option<Stdin> {
 }
 
 /// Every template of a command, the arguments first.
-pub(super) fn templates(command: &Command) -> Vec<&Template> {
+pub(super) fn templates(command: &mut Command) -> Vec<&mut Template> {
     use crate::scenario::model::ScorePlace;
-    let mut all: Vec<&Template> = command.arguments.templates.iter().collect();
-    all.extend(command.env.iter().map(|(_, value)| value));
-    match &command.stdin {
+    let mut all: Vec<&mut Template> = command.arguments.templates.iter_mut().collect();
+    all.extend(command.env.iter_mut().map(|(_, value)| value));
+    match &mut command.stdin {
         Stdin::Empty => {}
         Stdin::File(template) | Stdin::Text(template) => all.push(template),
     }
     if let Reward::Score {
         place: ScorePlace::File(template),
         ..
-    } = &command.reward
+    } = &mut command.reward
     {
         all.push(template);
     }
     all
 }
 
-/// The parameters that have a placeholder of their own.
-fn placed(command: &Command) -> Vec<String> {
+/// The parameters with their own placeholder.
+fn placed(command: &mut Command) -> Vec<String> {
     let mut names = vec![];
-    for template in templates(command) {
-        for piece in template.pieces() {
-            if let Piece::Parameter(name) = piece
-                && !names.contains(name)
-            {
-                names.push(name.clone());
-            }
+    let templates = templates(command);
+    for name in templates.iter().flat_map(|template| template.parameters()) {
+        if !names.contains(name) {
+            names.push(name.clone());
         }
     }
     names

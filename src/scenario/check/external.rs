@@ -1,6 +1,7 @@
-//! `target: external`: somebody else runs the pulls.
+//! `target: external`: your own program runs the pulls.
 
 use super::{Check, Fields, instances};
+use crate::scenario::keys;
 use crate::scenario::model::External;
 use crate::scenario::raw::{Node, Raw};
 
@@ -11,7 +12,7 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<External> {
     let mut outer = Fields::new(check, node, "target", &["external"])?;
     let inner = outer.take(check, "external");
     outer.finish(check);
-    let mut fields = Fields::new(check, inner?, "external", &["instances", "test"])?;
+    let mut fields = Fields::of(check, inner?, &keys::EXTERNAL)?;
     let instances = fields
         .take(check, "instances")
         .map_or(Some(vec![]), |node| {

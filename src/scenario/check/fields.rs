@@ -1,21 +1,27 @@
-//! The keys of one mapping, each taken once; what remains is unknown.
+//! The keys of one mapping, each taken once. What remains is unknown.
 
 use super::Check;
 use crate::nearest::nearest;
 use crate::scenario::Fault;
+use crate::scenario::keys::Section;
 use crate::scenario::raw::{Entry, Node, Raw};
-use crate::scenario::source::Span;
+use crate::yaml::Span;
 
 pub(super) struct Fields<'n> {
     section: String,
     entries: &'n [Entry],
     known: Vec<&'static str>,
-    /// Where the section stands: its first key if it has one, since blocks have no width.
+    /// The position of the section: its first key if it has one, because blocks have no width.
     at: Span,
 }
 
 impl<'n> Fields<'n> {
-    /// The fields of a mapping; a mistake if it is none.
+    /// The fields of a section. A mistake if it is not a mapping.
+    pub(super) fn of(check: &mut Check<'_>, node: &'n Node, section: &Section) -> Option<Self> {
+        Self::new(check, node, section.name, &section.names())
+    }
+
+    /// The fields of a mapping with these keys.
     pub(super) fn new(
         check: &mut Check<'_>,
         node: &'n Node,
@@ -35,17 +41,17 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Where the section stands.
+    /// The position of the section.
     pub(super) fn at(&self) -> Span {
         self.at
     }
 
-    /// Whether the key stands there, with or without a value.
+    /// Whether the key is present, with or without a value.
     pub(super) fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|entry| entry.key == key)
     }
 
-    /// Where the key stands.
+    /// The position of the key.
     pub(super) fn key_at(&self, key: &str) -> Option<Span> {
         self.entries
             .iter()
@@ -53,7 +59,7 @@ impl<'n> Fields<'n> {
             .map(|entry| entry.key_at)
     }
 
-    /// The value of a key; one without a value is a mistake.
+    /// The value of a key. A key without a value is a mistake.
     pub(super) fn take(&mut self, check: &mut Check<'_>, key: &'static str) -> Option<&'n Node> {
         debug_assert!(self.known.contains(&key), "`{key}` is a known key");
         let entry = self.entries.iter().find(|entry| entry.key == key)?;
@@ -64,7 +70,7 @@ impl<'n> Fields<'n> {
         Some(&entry.value)
     }
 
-    /// The value of a key that must be there.
+    /// The value of a required key.
     pub(super) fn need(
         &mut self,
         check: &mut Check<'_>,
@@ -84,7 +90,7 @@ impl<'n> Fields<'n> {
         self.take(check, key)
     }
 
-    /// Whether an unknown key was probably meant to be this one: then it is complained about, not the lack of this.
+    /// Whether an unknown key probably means this one. Then the unknown key is reported, not that this one is missing.
     pub(super) fn is_misspelt(&self, key: &str) -> bool {
         self.entries.iter().any(|entry| {
             !self.known.contains(&entry.key.as_str())
@@ -92,7 +98,7 @@ impl<'n> Fields<'n> {
         })
     }
 
-    /// Complains about unknown keys.
+    /// Reports unknown keys.
     pub(super) fn finish(self, check: &mut Check<'_>) {
         for entry in self.entries {
             if !self.known.contains(&entry.key.as_str()) {

@@ -4,32 +4,20 @@ mod columns;
 
 use self::columns::Named;
 use super::{Check, Fields, arms};
-use crate::learner::engine::Setting;
 use crate::scenario::Fault;
-use crate::scenario::model::{Engine, Forest, Isolation, Levels, Normalise, Task, resolve};
+use crate::scenario::keys;
+use crate::scenario::model::{Forest, Isolation, Levels, resolve};
 use crate::scenario::raw::{Node, Raw};
-use crate::scenario::source::Span;
 use crate::space::Value;
-use crate::target::forest::engine as engine_kind;
-
-pub(in crate::scenario) const KEYS: &[&str] = &[
-    "data",
-    "predict",
-    "train",
-    "task",
-    "engine",
-    "isolation",
-    "threads",
-    "normalise",
-    "drop",
-    "levels",
-];
+use crate::yaml::Span;
+use captime_forest::engine::{EngineKind, Setting};
+use captime_forest::{Metric, Normalise, Task};
 
 pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
     let mut outer = Fields::new(check, node, "target", &["forest"])?;
     let inner = outer.take(check, "forest");
     outer.finish(check);
-    let mut fields = Fields::new(check, inner?, "forest", KEYS)?;
+    let mut fields = Fields::of(check, inner?, &keys::FOREST)?;
     let data_node = fields.need(check, "data", "data: datasets/ames_like.csv");
     let predict_node = fields.need(check, "predict", "predict: Sale_Price");
     let data = data_node.and_then(|node| Some(resolve(check.folder, &check.text(node, "data")?)));
@@ -43,22 +31,18 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
             None
         }
     });
-    let task = fields.take(check, "task").map_or(Some(Task::Auto), |node| {
+    let task = fields.take(check, "task").map_or(Some(None), |node| {
         let words = [
-            ("auto", Task::Auto),
-            ("regression", Task::Regression),
-            ("classification", Task::Classification),
+            ("auto", None),
+            ("regression", Some(Task::Regression)),
+            ("classification", Some(Task::Classification)),
         ];
         check.word(node, "task", &words)
     });
     let engine = fields
         .take(check, "engine")
-        .map_or(Some(Engine::Builtin), |node| {
-            let words = [
-                ("builtin", Engine::Builtin),
-                ("smartcore", Engine::Smartcore),
-                ("linfa", Engine::Linfa),
-            ];
+        .map_or(Some(EngineKind::Builtin), |node| {
+            let words = EngineKind::ALL.map(|engine| (engine.name(), engine));
             check.word(node, "engine", &words)
         });
     let isolation_node = fields.take(check, "isolation");
@@ -77,12 +61,14 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
     let normalise = fields
         .take(check, "normalise")
         .map_or(Some(Normalise::Range), |node| {
-            check.word(
-                node,
-                "normalise",
-                &[("range", Normalise::Range), ("sd", Normalise::Sd)],
-            )
+            let words = Normalise::ALL.map(|normalise| (normalise.name(), normalise));
+            check.word(node, "normalise", &words)
         });
+    let reward_node = fields.take(check, "reward");
+    let reward = reward_node.map_or(Some(Metric::Accuracy), |node| {
+        let words = Metric::ALL.map(|metric| (metric.name(), metric));
+        check.word(node, "reward", &words)
+    });
     let drop_node = fields.take(check, "drop");
     let drop = drop_node.map_or(Some(vec![]), |node| check.texts(node, "drop"));
     let levels_node = fields.take(check, "levels");
@@ -107,6 +93,9 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
     if let (Some(node), Some(2..)) = (threads_node, threads) {
         taken(check, node.at, engine, Setting::Threads);
     }
+    if let (Some(node), Some(Metric::Auc | Metric::LogLoss)) = (reward_node, reward) {
+        taken(check, node.at, engine, Setting::Probabilities);
+    }
     let isolation = isolated(check, engine, isolation_node, isolation)?;
     Some(Forest {
         data: data?,
@@ -117,29 +106,30 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
         isolation,
         threads: threads? as usize,
         normalise: normalise?,
+        reward: reward?,
         drop: drop?,
         levels: levels?,
     })
 }
 
-/// Engines that cannot be stopped by asking grow in a process of their own.
+/// Engines that cannot be stopped by a flag run in a separate process.
 #[expect(
     clippy::option_option,
     reason = "not given; given and wrong; given and right"
 )]
 fn isolated(
     check: &mut Check<'_>,
-    engine: Engine,
+    engine: EngineKind,
     node: Option<&Node>,
     given: Option<Option<Isolation>>,
 ) -> Option<Isolation> {
     let isolation = match (given, engine) {
-        (None, Engine::Builtin) => Isolation::Thread,
+        (None, EngineKind::Builtin) => Isolation::Thread,
         (None, _) => Isolation::Process,
         (Some(isolation), _) => isolation?,
     };
     if let (Isolation::Thread, Some(node)) = (isolation, node)
-        && engine != Engine::Builtin
+        && engine != EngineKind::Builtin
     {
         let engine = engine.name();
         check.fault(node.at, Fault::EngineNeedsProcess { engine });
@@ -147,9 +137,9 @@ fn isolated(
     Some(isolation)
 }
 
-/// What an engine ignores would only seem to be chosen, or tuned.
-fn taken(check: &mut Check<'_>, at: Span, engine: Engine, setting: Setting) {
-    if !engine_kind(engine).takes(setting) {
+/// A setting that the engine ignores would only seem to be chosen, or tuned.
+fn taken(check: &mut Check<'_>, at: Span, engine: EngineKind, setting: Setting) {
+    if !engine.takes(setting) {
         let engine = engine.name();
         check.fault(at, Fault::EngineIgnores { engine, setting });
     }
@@ -193,7 +183,7 @@ pub(in crate::scenario) const PARAMETERS: &[(&str, &str)] = &[
     ("sample_fraction", "a number above 0, at most 1"),
 ];
 
-/// The arms against what a forest can be told.
+/// Checks the arms against the parameters of a forest.
 pub(super) fn check_arms(check: &mut Check<'_>, forest: &Forest, arms: &arms::Read) {
     let known: Vec<String> = PARAMETERS
         .iter()

@@ -1,13 +1,15 @@
 //! `instances`: a pattern of files, a file that lists them, or a list.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::Check;
+use crate::regular_file;
 use crate::scenario::Fault;
 use crate::scenario::model::resolve;
 use crate::scenario::raw::{Node, Raw};
 
-/// More instances than this are refused.
+/// More instances than this are an error, and a pattern examines no more files.
 const MOST: usize = 1_000_000;
 
 pub(super) fn read(check: &mut Check<'_>, node: &Node, key: &str) -> Option<Vec<String>> {
@@ -25,12 +27,7 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node, key: &str) -> Option<Vec<
         return check.texts(node, key);
     }
     let text = check.text(node, key)?;
-    let found = if text.contains(['*', '?', '[']) {
-        matching(check.folder, &text)
-    } else {
-        listed(check.folder, &text)
-    };
-    match found {
+    match find(check.folder, &text) {
         Ok(instances) if instances.len() > MOST => {
             check.out_of_range(node, key, format!("at most {MOST} instances"));
             None
@@ -43,14 +40,25 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node, key: &str) -> Option<Vec<
     }
 }
 
+/// The instances that a pattern finds or a file lists, in `folder`.
+pub fn find(folder: &Path, text: &str) -> Result<Vec<String>, Fault> {
+    if text.contains(['*', '?', '[']) {
+        matching(folder, text)
+    } else {
+        listed(folder, text)
+    }
+}
+
 /// One instance a line, blank lines and `#` comments aside.
 fn listed(folder: &Path, name: &str) -> Result<Vec<String>, Fault> {
     let path = resolve(folder, name);
-    let text = std::fs::read_to_string(&path).map_err(|error| Fault::Unreadable {
+    let unreadable = |error: std::io::Error| Fault::Unreadable {
         path: path.clone(),
         reason: error.to_string(),
-    })?;
-    // Some editors put a mark before UTF-8, which is no part of the first name.
+    };
+    let file = regular_file::open(&path).map_err(unreadable)?;
+    let text = std::io::read_to_string(file).map_err(unreadable)?;
+    // Some editors write a byte order mark, which is not part of the first name.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let instances: Vec<String> = text
         .lines()
@@ -64,26 +72,33 @@ fn listed(folder: &Path, name: &str) -> Result<Vec<String>, Fault> {
     Ok(instances)
 }
 
-/// The files that match, relative to the folder as the pattern is, in the order of their names.
+/// The files that match, relative to the folder like the pattern, sorted by name.
 fn matching(folder: &Path, pattern: &str) -> Result<Vec<String>, Fault> {
     let no_match = || Fault::NoMatch {
         pattern: pattern.into(),
+    };
+    let mut walk = Walk {
+        folder,
+        pattern,
+        looked_at: 0,
     };
     let (mut found, parts) = match pattern.strip_prefix('/') {
         Some(rest) => (vec![PathBuf::from("/")], rest),
         None => (vec![PathBuf::new()], pattern),
     };
-    let parts: Vec<&str> = parts
+    let mut parts: Vec<&str> = parts
         .split('/')
         .filter(|part| !part.is_empty() && *part != ".")
         .collect();
+    // `**` twice in a row is the same as once.
+    parts.dedup_by(|next, part| *part == "**" && next == part);
     for (place, part) in parts.iter().enumerate() {
         let is_last = place + 1 == parts.len();
         let mut next = vec![];
         for base in &found {
             if *part == "**" {
                 next.push(base.clone());
-                below(folder, base, &mut next);
+                walk.below(base, &mut next)?;
             } else if !part.contains(['*', '?', '[']) {
                 let path = base.join(part);
                 if folder.join(&path).exists() {
@@ -91,17 +106,18 @@ fn matching(folder: &Path, pattern: &str) -> Result<Vec<String>, Fault> {
                 }
             } else {
                 let wanted = glob(part).ok_or_else(no_match)?;
-                for name in names(&folder.join(base)) {
-                    let hidden = name.starts_with('.') && !part.starts_with('.');
+                for name in walk.names(base)? {
+                    // A name that is not UTF-8 may still match.
+                    let shown = name.to_string_lossy();
+                    let hidden = shown.starts_with('.') && !part.starts_with('.');
                     let path = base.join(&name);
-                    if !hidden && wanted.is_match(&name) && (is_last || folder.join(&path).is_dir())
+                    if !hidden
+                        && wanted.is_match(&shown)
+                        && (is_last || folder.join(&path).is_dir())
                     {
                         next.push(path);
                     }
                 }
-            }
-            if next.len() > MOST {
-                break;
             }
         }
         found = next;
@@ -112,38 +128,61 @@ fn matching(folder: &Path, pattern: &str) -> Result<Vec<String>, Fault> {
     if found.is_empty() {
         return Err(no_match());
     }
-    Ok(found
-        .into_iter()
-        .filter_map(|path| path.into_os_string().into_string().ok())
-        .collect())
-}
-
-/// Names in a folder; those that are not UTF-8 cannot be written in a scenario or a journal and do not match.
-fn names(folder: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return vec![];
+    let text = |path: PathBuf| match path.into_os_string().into_string() {
+        Ok(name) => Ok(name),
+        Err(name) => Err(Fault::NameNotUtf8 { path: name.into() }),
     };
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    names.sort();
-    names
+    found.into_iter().map(text).collect()
 }
 
-/// All folders below, without following links, so that a loop ends.
-fn below(folder: &Path, base: &Path, to: &mut Vec<PathBuf>) {
-    for name in names(&folder.join(base)) {
-        let path = base.join(&name);
-        let is_folder =
-            std::fs::symlink_metadata(folder.join(&path)).is_ok_and(|meta| meta.is_dir());
-        if is_folder && !name.starts_with('.') && to.len() <= MOST {
-            to.push(path.clone());
-            below(folder, &path, to);
+/// A bounded walk through folders, however large they are.
+struct Walk<'a> {
+    folder: &'a Path,
+    pattern: &'a str,
+    looked_at: usize,
+}
+
+impl Walk<'_> {
+    /// The names in a folder, sorted.
+    fn names(&mut self, base: &Path) -> Result<Vec<OsString>, Fault> {
+        let Ok(entries) = std::fs::read_dir(self.folder.join(base)) else {
+            return Ok(vec![]);
+        };
+        let mut names = vec![];
+        for entry in entries.flatten() {
+            self.looked_at += 1;
+            if self.looked_at > MOST {
+                let pattern = self.pattern.into();
+                return Err(Fault::PatternTooWide {
+                    pattern,
+                    most: MOST,
+                });
+            }
+            names.push(entry.file_name());
         }
+        names.sort();
+        Ok(names)
+    }
+
+    /// All folders below. Links are not followed, so that loops end.
+    fn below(&mut self, base: &Path, to: &mut Vec<PathBuf>) -> Result<(), Fault> {
+        let mut waiting = vec![base.to_owned()];
+        while let Some(base) = waiting.pop() {
+            for name in self.names(&base)? {
+                let path = base.join(&name);
+                let meta = std::fs::symlink_metadata(self.folder.join(&path));
+                let is_hidden = name.as_encoded_bytes().starts_with(b".");
+                if meta.is_ok_and(|meta| meta.is_dir()) && !is_hidden {
+                    to.push(path.clone());
+                    waiting.push(path);
+                }
+            }
+        }
+        Ok(())
     }
 }
 
-/// `*`, `?` and `[abc]` as an expression for one name.
+/// Translates `*`, `?` and `[abc]` into a regular expression for one name.
 fn glob(part: &str) -> Option<regex::Regex> {
     let mut text = String::from("^");
     let mut letters = part.chars();

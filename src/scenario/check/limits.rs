@@ -6,28 +6,13 @@ use crate::nearest::nearest;
 use crate::resource::Resource;
 use crate::round::{Limit, LimitError, LimitGrid};
 use crate::scenario::Fault;
+use crate::scenario::keys;
 use crate::scenario::model::{Calibrate, Guards, LimitSource, Limits};
 use crate::scenario::raw::{Node, Raw};
-use crate::scenario::source::Span;
+use crate::yaml::Span;
 
-/// More limits than this help no policy.
+/// More limits than this do not help any policy.
 const MOST_POINTS: i64 = 1000;
-
-pub(in crate::scenario) const KEYS: &[&str] = &[
-    "of",
-    "max",
-    "grid",
-    "from",
-    "to",
-    "points",
-    "scale",
-    "calibrate",
-    "wall",
-    "cpu",
-    "work",
-    "memory",
-    "grace",
-];
 
 const RESOURCES: &[(&str, Resource)] = &[
     ("wall", Resource::Wall),
@@ -35,7 +20,7 @@ const RESOURCES: &[(&str, Resource)] = &[
     ("work", Resource::Work),
 ];
 
-/// The section as read: `from` is none if the limits could not be read, while the guards could.
+/// The section as read. `from` is `None` if the limits could not be read.
 #[derive(Debug)]
 pub(super) struct Read {
     pub(super) of: Resource,
@@ -72,7 +57,7 @@ pub(super) fn read(
     } else {
         fields.need(check, "limits", "limits: {max: 5s, grid: 10}")?
     };
-    let mut fields = Fields::new(check, node, "limits", KEYS)?;
+    let mut fields = Fields::of(check, node, &keys::LIMITS)?;
     let of = match fields.take(check, "of") {
         Some(node) => {
             let of = match check.word(node, "of", RESOURCES) {
@@ -85,6 +70,7 @@ pub(super) fn read(
                     TargetKind::Forest
                         | TargetKind::External
                         | TargetKind::Recorded
+                        | TargetKind::Surrogate
                         | TargetKind::Synthetic
                 )
             );
@@ -98,7 +84,7 @@ pub(super) fn read(
         None => Some(Resource::Wall),
     };
     let known = of;
-    // Whatever was meant, the rest of the section is read too: as time, which it mostly is.
+    // Whatever was meant, the rest of the section is read too: as time, which it usually is.
     let of = known.unwrap_or(Resource::Wall);
     let guards = guards(check, &mut fields);
     let grace = fields
@@ -117,29 +103,13 @@ pub(super) fn read(
         .find_map(|key| fields.key_at(key))
         .unwrap_or(at);
     let of_at = fields.key_at("of").unwrap_or(at);
-    let from = source(check, &mut fields, node, of);
+    let from = source(check, &mut fields, node, of, guards.as_ref());
     let memory_at = fields.key_at("memory");
     let work_at = fields.key_at("work");
     fields.finish(check);
     known?;
     let guards = guards?;
-    if let Some(LimitSource::Calibrate(_)) = &from
-        && guards.of(of).is_none()
-    {
-        let example = if of == Resource::Work { "1e9" } else { "60s" };
-        check.fault(
-            at,
-            Fault::CalibrateWithoutGuard {
-                of: of.name(),
-                example,
-            },
-        );
-    }
-    let largest = match &from {
-        Some(LimitSource::Grid(grid)) => Some(grid.max()),
-        Some(LimitSource::Max(max)) => Some(*max),
-        _ => None,
-    };
+    let largest = from.as_ref().map(LimitSource::largest);
     if let (Some(largest), Some(guard)) = (largest, guards.of(of))
         && largest.get() > guard
     {
@@ -165,7 +135,7 @@ pub(super) fn read(
     })
 }
 
-/// The resource that a misspelt word probably means, so that no other mistake waits for it.
+/// The resource that a misspelt word probably means, so that other mistakes are found too.
 fn meant(node: &Node) -> Option<Resource> {
     let Raw::Text(word) = &node.value else {
         return None;
@@ -187,7 +157,7 @@ fn guards(check: &mut Check<'_>, fields: &mut Fields<'_>) -> Option<Guards> {
         .map(|node| check.amount(node, "work", Resource::Work));
     let memory = fields
         .take(check, "memory")
-        .map(|node| check.bytes(node, "memory"));
+        .map(|node| check.memory(node, "memory"));
     Some(Guards {
         wall: flat(wall)?,
         cpu: flat(cpu)?,
@@ -196,12 +166,13 @@ fn guards(check: &mut Check<'_>, fields: &mut Fields<'_>) -> Option<Guards> {
     })
 }
 
-/// Exactly one way of giving limits.
+/// Reads the limits, which must be given in exactly one way.
 fn source(
     check: &mut Check<'_>,
     fields: &mut Fields<'_>,
     node: &Node,
     of: Resource,
+    guards: Option<&Guards>,
 ) -> Option<LimitSource> {
     let max = fields.take(check, "max");
     let grid = fields.take(check, "grid");
@@ -221,7 +192,10 @@ fn source(
     .collect();
     let example = "max: 5s, grid: 10";
     match ways[..] {
-        ["calibrate"] => self::calibrate(check, calibrate?).map(LimitSource::Calibrate),
+        ["calibrate"] => {
+            let at = fields.key_at("calibrate").unwrap_or(node.at);
+            self::calibrate(check, calibrate?, at, of, guards).map(LimitSource::Calibrate)
+        }
         ["from"] => range(check, fields, of).map(LimitSource::Grid),
         ["grid"] => list(check, grid?, of).map(LimitSource::Grid),
         ["max"] => {
@@ -250,7 +224,7 @@ fn source(
             }
         }
         [] => {
-            // A key without a value, or misspelt, is complained about as such.
+            // A key that is misspelt or has no value is reported as such.
             if !["max", "grid", "from", "calibrate"]
                 .iter()
                 .any(|key| fields.has(key) || fields.is_misspelt(key))
@@ -347,8 +321,14 @@ fn range(check: &mut Check<'_>, fields: &mut Fields<'_>, of: Resource) -> Option
     .ok()
 }
 
-fn calibrate(check: &mut Check<'_>, node: &Node) -> Option<Calibrate> {
-    let mut fields = Fields::new(check, node, "calibrate", &["points", "quantiles", "arms"])?;
+fn calibrate(
+    check: &mut Check<'_>,
+    node: &Node,
+    at: Span,
+    of: Resource,
+    guards: Option<&Guards>,
+) -> Option<Calibrate> {
+    let mut fields = Fields::of(check, node, &keys::CALIBRATE)?;
     let points = fields.take(check, "points").map_or(Some(10), |node| {
         check.whole(node, "points", 1, MOST_POINTS, "")
     });
@@ -383,7 +363,20 @@ fn calibrate(check: &mut Check<'_>, node: &Node) -> Option<Calibrate> {
             .map(|arms| Some(arms as usize)),
     });
     fields.finish(check);
+    // A guard that cannot be read is reported as such.
+    let guard = guards?.of(of);
+    if guard.is_none() {
+        let example = if of == Resource::Work { "1e9" } else { "60s" };
+        check.fault(
+            at,
+            Fault::CalibrateWithoutGuard {
+                of: of.name(),
+                example,
+            },
+        );
+    }
     Some(Calibrate {
+        guard: Limit::new(guard?).ok()?,
         points: points? as usize,
         quantiles: quantiles?,
         arms: flat(arms)?.flatten(),

@@ -1,7 +1,7 @@
 //! From the raw tree to a [`Scenario`]: section by section, all mistakes at once.
 //!
-//! Every section reads what it can and notes what it cannot; what depends on several sections is checked afterwards, where
-//! all of them could be read. A section that failed keeps the others from complaining about it.
+//! Every section reads what it can and notes what it cannot. What depends on several sections is checked afterwards, if
+//! all of them could be read. So a mistake in one section does not cause reports about others.
 
 pub(super) mod arms;
 mod budget;
@@ -9,8 +9,9 @@ pub(super) mod command;
 mod external;
 mod fields;
 pub(super) mod forest;
-mod instances;
+pub(super) mod instances;
 pub(super) mod limits;
+mod nodes;
 mod placeholders;
 mod policy;
 mod price;
@@ -18,53 +19,38 @@ pub(super) mod reward;
 mod together;
 mod values;
 mod virtual_target;
+mod wrapper;
 
 use std::path::Path;
 
 use fields::Fields;
 
-use super::model::{MOST_SLOTS, Pin, Scenario, Slots, Target};
+use super::keys;
+use super::model::{Compare, MOST_SLOTS, Pin, Scenario, Slots, Target};
 use super::raw::{Node, Raw};
-use super::source::Span;
 use super::template::Piece;
 use super::{Caution, Fault, Mistake, Notice};
+use crate::yaml::Span;
 
-/// What is known while a scenario is checked, and what was found so far.
+/// What is known while a scenario is checked, and the mistakes so far.
 pub(super) struct Check<'s> {
     pub(super) text: &'s str,
     pub(super) folder: &'s Path,
     pub(super) mistakes: Vec<Mistake>,
     pub(super) notices: Vec<Notice>,
-    /// Every placeholder of the target, and where it stands.
-    pub(super) placeholders: Vec<(Piece, Span)>,
+    /// Every placeholder of the target, its position, and whether its part disappears with it.
+    pub(super) placeholders: Vec<(Piece, Span, bool)>,
 }
 
-/// The sections of a scenario.
-pub(super) const KEYS: &[&str] = &[
-    "name",
-    "target",
-    "arms",
-    "limits",
-    "price",
-    "policy",
-    "recommend",
-    "budget",
-    "slots",
-    "pin",
-    "seed",
-    "stop_on_first_failures",
-    "retries",
-];
-
 impl Check<'_> {
-    /// The whole scenario; none if there was any mistake.
+    /// The whole scenario. `None` if there was any mistake.
     pub(super) fn scenario(&mut self, root: &Node, file: &Path) -> Option<Scenario> {
         let top = Span::new(0, 0);
         if root.value == Raw::Null {
             self.fault(top, Fault::Empty);
             return None;
         }
-        let mut fields = Fields::new(self, root, "scenario", KEYS)?;
+        let mut fields = Fields::of(self, root, &keys::SCENARIO)?;
         let name = self.name(&mut fields, file);
         let target_node = fields.take(self, "target");
         let kind = target_node.and_then(|node| TargetKind::of(self, node));
@@ -78,34 +64,54 @@ impl Check<'_> {
                 },
             );
         }
-        let arms = arms::read(self, &mut fields, kind);
+        let seed = fields
+            .take(self, "seed")
+            .map_or(Some(1), |node| self.whole(node, "seed", 0, i64::MAX, ""));
+        let arms = arms::read(self, &mut fields, kind, seed.unwrap_or(1) as u64);
         let policies = policy::read(self, &mut fields);
         let limits = limits::read(self, &mut fields, kind);
         let price = price::read(self, &mut fields, kind, limits.as_ref());
         let budget = budget::read(self, &mut fields, limits.as_ref().map(|limits| limits.of));
-        let slots = fields
-            .take(self, "slots")
-            .map_or(Some(Slots::Auto), |node| match &node.value {
-                Raw::Text(word) if word == "auto" => Some(Slots::Auto),
-                _ => self
-                    .whole(node, "slots", 1, MOST_SLOTS, " or `auto`")
-                    .map(|count| Slots::Count(count as usize)),
-            });
+        let slots_node = fields.take(self, "slots");
+        let nodes = slots_node
+            .filter(|node| matches!(node.value, Raw::Map(_)))
+            .and_then(|node| nodes::read(self, node));
+        let slots = slots_node.map_or(Some(Slots::Auto), |node| match &node.value {
+            Raw::Text(word) if word == "auto" => Some(Slots::Auto),
+            Raw::Map(_) => Some(Slots::Auto),
+            _ => self
+                .whole(node, "slots", 1, MOST_SLOTS, " or `auto`")
+                .map(|count| Slots::Count(count as usize)),
+        });
+        if let (Some(Slots::Count(slots)), Some(at)) = (slots, fields.key_at("slots"))
+            && kind.is_some_and(TargetKind::is_run)
+        {
+            let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+            if slots > 2 * cpus {
+                self.caution(at, Caution::ManySlots { slots, cpus });
+            }
+        }
         let pin = fields
             .take(self, "pin")
             .map_or(Some(Pin::Auto), |node| match &node.value {
                 Raw::Flag(false) => Some(Pin::Never),
                 _ => self.word(node, "pin", &[("auto", Pin::Auto), ("never", Pin::Never)]),
             });
-        let seed = fields
-            .take(self, "seed")
-            .map_or(Some(1), |node| self.whole(node, "seed", 0, i64::MAX, ""));
         let stop = fields
             .take(self, "stop_on_first_failures")
             .map_or(Some(true), |node| self.flag(node, "stop_on_first_failures"));
         let retries = fields
             .take(self, "retries")
             .map_or(Some(2), |node| self.whole(node, "retries", 0, 1000, ""));
+        let words = [
+            ("as-measured", Compare::AsMeasured),
+            ("by-node", Compare::ByNode),
+        ];
+        let compare = fields
+            .take(self, "compare")
+            .map_or(Some(Compare::default()), |node| {
+                self.word(node, "compare", &words)
+            });
         let target = match (kind, target_node) {
             (Some(kind), Some(node)) => kind.read(self, node),
             _ => None,
@@ -133,19 +139,23 @@ impl Check<'_> {
             text: self.text.to_owned(),
             target: whole.target,
             space: whole.space,
+            open: whole.open,
             limits: whole.limits,
             price: whole.price,
             policies: whole.policies,
             budget: whole.budget,
             slots: slots?,
+            nodes,
             pin: pin?,
             seed: seed? as u64,
             stop_on_first_failures: stop?,
+            compare: compare?,
             retries: retries? as u32,
+            test: None,
         })
     }
 
-    /// The run's name: given, or that of the file.
+    /// The run's name: as given, or that of the file.
     fn name(&mut self, fields: &mut Fields<'_>, file: &Path) -> Option<String> {
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
         let Some(node) = fields.take(self, "name") else {
@@ -182,30 +192,39 @@ impl Check<'_> {
         }
     }
 
-    /// Notes something to know.
+    /// Notes a warning.
     pub(super) fn caution(&mut self, at: Span, caution: Caution) {
         self.notices.push(Notice { at, caution });
     }
 }
 
-/// Which kind of target there is: known even when it has mistakes, so that other sections know what to expect.
+/// The kind of target. Known even when the target has mistakes, so that other sections know what to expect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TargetKind {
     Command,
+    Wrapper,
     Forest,
     Synthetic,
     Recorded,
+    Surrogate,
     External,
 }
 
 impl TargetKind {
     const ALL: &[(&'static str, Self)] = &[
         ("command", Self::Command),
+        ("wrapper", Self::Wrapper),
         ("forest", Self::Forest),
         ("synthetic", Self::Synthetic),
         ("recorded", Self::Recorded),
+        ("surrogate", Self::Surrogate),
         ("external", Self::External),
     ];
+
+    /// Whether its pulls take real time.
+    pub(super) fn is_run(self) -> bool {
+        matches!(self, Self::Command | Self::Wrapper | Self::Forest)
+    }
 
     pub(super) fn name(self) -> &'static str {
         Self::ALL
@@ -282,11 +301,15 @@ impl TargetKind {
             Self::Command => {
                 command::read(check, node).map(|command| Target::Command(Box::new(command)))
             }
+            Self::Wrapper => {
+                wrapper::read(check, node).map(|command| Target::Command(Box::new(command)))
+            }
             Self::Forest => {
                 forest::read(check, node).map(|forest| Target::Forest(Box::new(forest)))
             }
             Self::Synthetic => virtual_target::synthetic(check, node).map(Target::Synthetic),
             Self::Recorded => virtual_target::recorded(check, node).map(Target::Recorded),
+            Self::Surrogate => virtual_target::surrogate(check, node).map(Target::Surrogate),
             Self::External => external::read(check, node).map(Target::External),
         }
     }

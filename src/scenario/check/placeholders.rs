@@ -1,12 +1,13 @@
-//! Placeholders of a command against the arms: each means something, and each parameter makes a difference.
+//! Checks the placeholders of a command against the arms: each must have a meaning, and each parameter must have an
+//! effect.
 
 use super::{Check, arms, limits};
 use crate::resource::Resource;
 use crate::scenario::model::Command;
 use crate::scenario::raw::{Node, Raw};
-use crate::scenario::source::Span;
 use crate::scenario::template::{Piece, RESERVED};
 use crate::scenario::{Caution, Fault};
+use crate::yaml::Span;
 
 /// Works with whatever could be read, so that a mistake elsewhere hides nothing.
 pub(super) fn check(
@@ -26,7 +27,7 @@ pub(super) fn check(
     };
     let instances_at = key_at(target, "instances");
     let used = std::mem::take(&mut check.placeholders);
-    for (piece, at) in &used {
+    for (piece, at, is_optional) in &used {
         let fault = match piece {
             Piece::Parameter(name) => match arms.names.iter().position(|known| known == name) {
                 Some(place) => {
@@ -34,10 +35,12 @@ pub(super) fn check(
                         .space
                         .as_ref()
                         .and_then(|space| space.first_without(place));
-                    lacking.map(|arm| Fault::AbsentInArm {
-                        name: name.clone(),
-                        arm,
-                    })
+                    lacking
+                        .filter(|_| !is_optional)
+                        .map(|arm| Fault::AbsentInArm {
+                            name: name.clone(),
+                            arm,
+                        })
                 }
                 None if name == "name" => {
                     let is_unnamed = arms.space.as_ref().is_some_and(|space| !space.is_named());
@@ -56,7 +59,7 @@ pub(super) fn check(
             check.fault(*at, fault);
         }
     }
-    let uses = |wanted: &Piece| used.iter().any(|(piece, _)| piece == wanted);
+    let uses = |wanted: &Piece| used.iter().any(|(piece, ..)| piece == wanted);
     if !uses(&Piece::Params) {
         for (place, name) in arms.names.iter().enumerate() {
             let varies = arms
@@ -76,7 +79,7 @@ pub(super) fn check(
     }
 }
 
-/// Whether the program is there, as far as that can be known without running it.
+/// Checks that the program exists, as far as possible without running it.
 pub(super) fn check_program(check: &mut Check<'_>, command: &Command, target: Option<&Node>) {
     let [Piece::Text(program)] = command.arguments.templates[0].pieces() else {
         return;

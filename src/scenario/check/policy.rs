@@ -1,20 +1,20 @@
-//! `policy` and `recommend`: who chooses.
+//! `policy` and `recommend`: how pulls and the answer are chosen.
 
 use super::{Check, Fields};
 use crate::policy::{OptionValue, PolicyError, PolicyKind};
 use crate::scenario::Fault;
 use crate::scenario::raw::{Node, Raw};
-use crate::scenario::source::Span;
+use crate::yaml::Span;
 
-/// A policy, and where its alpha is chosen.
+/// A policy, and where its alpha is set.
 #[derive(Debug)]
 pub(super) struct Read {
     pub(super) kind: PolicyKind,
     pub(super) alpha_at: Option<Span>,
 }
 
-/// The policy of a scenario that names none.
-const DEFAULT: &str = "similar-ts";
+/// The default policy.
+const DEFAULT: &str = PolicyKind::DEFAULT;
 
 pub(super) fn read(check: &mut Check<'_>, fields: &mut Fields<'_>) -> Option<Vec<Read>> {
     let recommend = match fields.take(check, "recommend") {

@@ -4,12 +4,13 @@ use super::limits;
 use super::{Check, Fields, TargetKind};
 use crate::resource::Resource;
 use crate::round::{Curve, Limit, Price};
+use crate::scenario::keys;
 use crate::scenario::model::{LimitSource, Prices};
 use crate::scenario::raw::Raw;
-use crate::scenario::source::Span;
 use crate::scenario::{Caution, Fault};
+use crate::yaml::Span;
 
-/// The section as far as it could be read, with the places that later checks point to.
+/// The section as far as it could be read, with the positions that later checks point to.
 #[derive(Debug)]
 pub(super) struct Read {
     cost: Option<(Curve, Span)>,
@@ -17,7 +18,7 @@ pub(super) struct Read {
     unit: Unit,
 }
 
-/// What x = 1 stands for.
+/// What x = 1 means.
 #[derive(Debug, Clone, Copy)]
 enum Unit {
     /// The largest limit.
@@ -48,7 +49,7 @@ pub(super) fn read(
             unit,
         });
     };
-    let mut fields = Fields::new(check, node, "price", &["cost", "penalty", "unit"])?;
+    let mut fields = Fields::of(check, node, &keys::PRICE)?;
     let mut curve = |check: &mut Check<'_>, key: &'static str, otherwise: &str| {
         let Some(node) = fields.take(check, key) else {
             return Some((default(otherwise), Span::default()));
@@ -90,7 +91,7 @@ pub(super) fn read(
 }
 
 impl Read {
-    /// The prices, if all of the section could be read.
+    /// The prices, if the whole section could be read.
     pub(super) fn finish(self) -> Option<Prices> {
         Some(Prices {
             cost: self.cost?.0,
@@ -103,18 +104,18 @@ impl Read {
         })
     }
 
-    /// Each curve that could be read, wherever a limit can reach.
+    /// Checks each curve that could be read, up to the largest limit.
     pub(super) fn check(&self, check: &mut Check<'_>, limits: Option<&limits::Read>) {
         let Some((max, unit)) = self.reach(limits) else {
             return;
         };
         let is_calibrated =
             limits.is_some_and(|limits| matches!(limits.from, Some(LimitSource::Calibrate(_))));
-        // Limits end at a quantile that nobody knows yet, perhaps far below the guard.
+        // Limits end at a quantile that is not known yet, perhaps far below the guard.
         let is_guess = is_calibrated && matches!(self.unit, Unit::Given(_));
         for (key, curve) in [("cost", &self.cost), ("penalty", &self.penalty)] {
             let Some((curve, at)) = curve else { continue };
-            // One at a time, so that each mistake is put in its place.
+            // One at a time, so that each mistake gets its own position.
             let nothing = Curve::parse("none").expect("our own prices can be read");
             let price = if key == "cost" {
                 Price::of(curve.clone(), nothing, unit)
@@ -130,21 +131,26 @@ impl Read {
                 Err(source) => check.fault(*at, Fault::Price { key, source }),
             }
         }
+        if let (Some((cost, _)), Some((penalty, at))) = (&self.cost, &self.penalty) {
+            let end = max.get() / unit;
+            let (cost, penalty) = (cost.at(end), penalty.at(end));
+            if penalty < cost && !is_guess {
+                check.caution(*at, Caution::PenaltyBelowCost { cost, penalty });
+            }
+        }
     }
 
-    /// The largest limit and the unit; where the unit is the largest limit, x ends at 1 whatever that limit is.
+    /// The largest limit and the unit. If the unit is the largest limit, x ends at 1 whatever that limit is.
     fn reach(&self, limits: Option<&limits::Read>) -> Option<(Limit, f64)> {
         let unit = match self.unit {
             Unit::Largest => return Some((Limit::new(1.0).ok()?, 1.0)),
             Unit::Given(unit) => unit,
             Unit::Wrong => return None,
         };
-        let limits = limits?;
-        let max = match limits.from.as_ref()? {
-            LimitSource::Grid(grid) => grid.max(),
-            LimitSource::Max(max) => *max,
-            LimitSource::Calibrate(_) => Limit::new(limits.guards.of(limits.of)?).ok()?,
-        };
-        Some((max, unit))
+        match limits {
+            Some(limits) => Some((limits.from.as_ref()?.largest(), unit)),
+            // The paper's own limits, which end at 1 or before.
+            None => Some((Limit::new(1.0).ok()?, unit)),
+        }
     }
 }

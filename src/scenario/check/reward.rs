@@ -1,30 +1,29 @@
 //! `reward`: how it is read from what a command did.
 
-use regex::Regex;
-
 use super::{Check, Fields};
 use crate::scenario::Fault;
+use crate::scenario::keys;
 use crate::scenario::model::{Reward, ScoreForm, ScorePlace, ScoreScale};
 use crate::scenario::raw::{Node, Raw};
-use crate::scenario::template::{Piece, Template};
+use crate::scenario::stored::pattern;
+use crate::scenario::template::Template;
 
-pub(in crate::scenario) const KEYS: &[&str] = &[
-    "exit", "stdout", "stderr", "json", "file", "match", "worst", "best",
-];
-
-const EXAMPLE: &str = "reward: {stdout: 'score=([0-9.]+)'}";
+const EXAMPLE: &str = r"reward: {stdout: 'score=(\S+)'}";
 
 pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Reward> {
-    let mut fields = Fields::new(check, node, "reward", KEYS)?;
+    let mut fields = Fields::of(check, node, &keys::REWARD)?;
     let exit = fields.take(check, "exit");
     let stdout = fields.take(check, "stdout");
     let stderr = fields.take(check, "stderr");
     let json = fields.take(check, "json");
     let file = fields.take(check, "file");
     let pattern = fields.take(check, "match");
+    let which = fields.take(check, "which");
+    let which =
+        which.and_then(|node| check.word(node, "which", &[("only", false), ("last", true)]));
     let scale = scale(check, &mut fields);
     let has_scale = fields.has("worst") || fields.has("best");
-    // A key without a value, or misspelt, is complained about as such.
+    // A key that is misspelt or has no value is reported as such.
     let has_any = ["exit", "stdout", "stderr", "json", "file"]
         .iter()
         .any(|key| fields.has(key) || fields.is_misspelt(key));
@@ -32,7 +31,7 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Reward> {
     fields.finish(check);
     let reward = match (exit, stdout, stderr, json, file) {
         (Some(exit), None, None, None, None) => {
-            if has_scale || pattern.is_some() {
+            if has_scale || pattern.is_some() || which.is_some() {
                 check.choose_one(
                     node,
                     "reward",
@@ -101,11 +100,15 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Reward> {
             Fault::Missing {
                 section: "reward".into(),
                 key: "file",
-                example: "file: out.txt, match: 'score=([0-9.]+)'",
+                example: r"file: out.txt, match: 'score=(\S+)'",
             },
         );
     }
     let (place, form) = reward?;
+    let form = match form {
+        ScoreForm::Pattern(pattern) if which == Some(true) => ScoreForm::LastMatch(pattern),
+        form => form,
+    };
     Some(Reward::Score {
         place,
         form,
@@ -118,6 +121,11 @@ fn scale(check: &mut Check<'_>, fields: &mut Fields<'_>) -> Option<Option<ScoreS
     if !fields.has("worst") && !fields.has("best") {
         return Some(None);
     }
+    needed_scale(check, fields).map(Some)
+}
+
+/// The scores worth 0 and 1, which must both be there.
+pub(super) fn needed_scale(check: &mut Check<'_>, fields: &mut Fields<'_>) -> Option<ScoreScale> {
     let example = "worst: 1.0, best: 0.0";
     let worst = fields.need(check, "worst", example);
     let best = fields.need(check, "best", example);
@@ -128,10 +136,10 @@ fn scale(check: &mut Check<'_>, fields: &mut Fields<'_>) -> Option<Option<ScoreS
         check.fault(best?.at, Fault::SameWorstBest { value: worst });
         return None;
     }
-    Some(Some(ScoreScale {
+    Some(ScoreScale {
         worst,
         best: best_value,
-    }))
+    })
 }
 
 /// A list of exit codes, or one.
@@ -159,14 +167,11 @@ pub(super) fn exit_codes(check: &mut Check<'_>, node: &Node, key: &str) -> Optio
 
 fn regex(check: &mut Check<'_>, node: &Node, key: &str) -> Option<ScoreForm> {
     let text = check.text(node, key)?;
-    let built = regex::RegexBuilder::new(&text)
-        .multi_line(true)
-        .size_limit(1 << 20)
-        .build();
-    let pattern: Regex = match built {
+    let pattern = match pattern::compile(&text) {
         Ok(pattern) => pattern,
         Err(error) => {
-            // The last line of the message says what is wrong; those before draw a picture that we draw ourselves.
+            // The last line of the message says what is wrong. Those before only show the position, which captime shows
+            // itself.
             let reason = error.to_string();
             let reason = reason.lines().last().unwrap_or_default();
             let reason = reason.trim_start_matches("error: ").to_owned();
@@ -205,16 +210,15 @@ fn pointer(check: &mut Check<'_>, node: &Node) -> Option<ScoreForm> {
 }
 
 impl Check<'_> {
-    /// A text with placeholders; each mistake points into the text where that is possible.
+    /// A text with placeholders. Each mistake points into the text if possible.
     pub(super) fn template(&mut self, node: &Node, key: &str) -> Option<Template> {
         let text = self.text(node, key)?;
         match Template::parse_with_places(&text) {
-            Ok((template, places)) => {
-                for (piece, within) in template.pieces().iter().zip(places) {
-                    if !matches!(piece, Piece::Text(_)) {
-                        let at = self.inside(node, &text, within);
-                        self.placeholders.push((piece.clone(), at));
-                    }
+            Ok((template, placed)) => {
+                for placed in placed {
+                    let at = self.inside(node, &text, placed.at);
+                    self.placeholders
+                        .push((placed.piece, at, placed.is_optional));
                 }
                 Some(template)
             }
@@ -228,18 +232,18 @@ impl Check<'_> {
         }
     }
 
-    /// A part of a text, if the text stands in the source as it is (escapes and folded lines move things).
+    /// The position of a part of a text, if the text is in the source unchanged (escapes and folded lines move things).
     pub(super) fn inside(
         &self,
         node: &Node,
         text: &str,
         within: std::ops::Range<usize>,
-    ) -> crate::scenario::source::Span {
+    ) -> crate::yaml::Span {
         let written = &self.text[node.at.within(self.text).range()];
         match written.find(text) {
             Some(offset) => {
                 let start = node.at.start() + offset;
-                crate::scenario::source::Span::new(start + within.start, start + within.end)
+                crate::yaml::Span::new(start + within.start, start + within.end)
             }
             None => node.at,
         }

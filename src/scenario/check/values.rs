@@ -1,9 +1,13 @@
-//! Plain values: each is read, or a mistake is noted and none is given.
+//! Plain values. Each is read, or a mistake is noted and `None` is returned.
 
 use super::Check;
 use crate::quantity;
 use crate::scenario::Fault;
 use crate::scenario::raw::{Node, Raw};
+use crate::yaml::Span;
+
+/// A longer duration is a mistake: a hundred years, in seconds.
+const LONGEST: f64 = 100.0 * 365.25 * 86400.0;
 
 impl Check<'_> {
     /// As it is written.
@@ -18,7 +22,7 @@ impl Check<'_> {
         }
     }
 
-    /// As it is written, without quotes around.
+    /// As it is written, without surrounding quotes.
     pub(super) fn plain(&self, node: &Node) -> String {
         self.text[node.at.within(self.text).range()].to_owned()
     }
@@ -47,7 +51,7 @@ impl Check<'_> {
         );
     }
 
-    /// Text; a bare number will do too, as it is written.
+    /// Text. A bare number is accepted too, as it is written.
     pub(super) fn text(&mut self, node: &Node, key: &str) -> Option<String> {
         match &node.value {
             Raw::Text(text) => Some(text.clone()),
@@ -97,7 +101,7 @@ impl Check<'_> {
     ) -> Option<i64> {
         let value = match node.value {
             Raw::Integer(value) => value,
-            // `1e6` is a whole number to people.
+            // `1e6` counts as a whole number.
             Raw::Number(value) if value.fract() == 0.0 && value.abs() < 9e15 => value as i64,
             _ => {
                 self.wrong_type(node, key, format!("a whole number{or}"));
@@ -127,6 +131,10 @@ impl Check<'_> {
             }
         };
         match quantity::parse_seconds(&text) {
+            Ok(value) if value > LONGEST => {
+                self.out_of_range(node, key, "at most 100 years");
+                None
+            }
             Ok(value) if value > 0.0 => Some(value),
             Ok(_) => {
                 self.out_of_range(node, key, "above 0");
@@ -138,6 +146,18 @@ impl Check<'_> {
                 None
             }
         }
+    }
+
+    /// Bytes above 0, with a unit.
+    pub(super) fn memory(&mut self, node: &Node, key: &str) -> Option<u64> {
+        if matches!(node.value, Raw::Integer(_) | Raw::Number(_)) {
+            let (text, key) = (self.plain(node), key.to_owned());
+            let example = format!("{text}MiB");
+            let source = quantity::QuantityError::NoUnit { text, example };
+            self.fault(node.at, Fault::Quantity { key, source });
+            return None;
+        }
+        self.bytes(node, key)
     }
 
     /// Bytes above 0.
@@ -210,13 +230,24 @@ impl Check<'_> {
         given: &str,
         example: &'static str,
     ) {
+        self.choose_one_at(node.at, section, known, given, example);
+    }
+
+    pub(super) fn choose_one_at(
+        &mut self,
+        at: Span,
+        section: &str,
+        known: Vec<&str>,
+        given: &str,
+        example: &'static str,
+    ) {
         let known = known
             .iter()
             .map(|name| format!("`{name}`"))
             .collect::<Vec<_>>()
             .join(", ");
         self.fault(
-            node.at,
+            at,
             Fault::ChooseOne {
                 section: section.into(),
                 known,

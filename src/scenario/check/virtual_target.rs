@@ -1,21 +1,23 @@
-//! `target: {synthetic: ...}` and `{recorded: ...}`: targets in virtual time.
+//! `target: {synthetic: ...}`, `{recorded: ...}` and `{surrogate: ...}`: targets in virtual time.
 
 use super::budget::flat;
 use super::{Check, Fields, arms, instances, limits};
+use crate::regular_file;
 use crate::round::LimitGrid;
 use crate::scenario::Fault;
-use crate::scenario::model::{LimitSource, Recorded, resolve};
+use crate::scenario::keys;
+use crate::scenario::model::{LimitSource, Recorded, Surrogate, resolve};
 use crate::scenario::raw::{Node, Raw};
-use crate::scenario::source::Span;
+use crate::simulated::synthetic::{Grid, SyntheticProblem};
+use crate::simulated::{TargetError, recorded, synthetic};
 use crate::space::{Row, Space};
-use crate::target::synthetic::{Grid, SyntheticProblem};
-use crate::target::{TargetError, recorded, synthetic};
+use crate::yaml::Span;
 
 pub(super) fn synthetic(check: &mut Check<'_>, node: &Node) -> Option<synthetic::Spec> {
     let mut outer = Fields::new(check, node, "target", &["synthetic"])?;
     let inner = outer.take(check, "synthetic");
     outer.finish(check);
-    let mut fields = Fields::new(check, inner?, "synthetic", &["problem", "grid"])?;
+    let mut fields = Fields::of(check, inner?, &keys::SYNTHETIC)?;
     let problem = fields
         .need(check, "problem", "problem: poscorr")
         .and_then(|node| {
@@ -39,8 +41,34 @@ pub(super) fn recorded(check: &mut Check<'_>, node: &Node) -> Option<Recorded> {
     let mut outer = Fields::new(check, node, "target", &["recorded"])?;
     let inner = outer.take(check, "recorded");
     outer.finish(check);
-    let keys = &["consumption", "reward", "cutoff", "unsolved", "test"];
-    let mut fields = Fields::new(check, inner?, "recorded", keys)?;
+    let mut fields = Fields::of(check, inner?, &keys::RECORDED)?;
+    let runs = runs(check, &mut fields);
+    fields.finish(check);
+    let (spec, test) = runs?;
+    Some(Recorded { spec, test })
+}
+
+pub(super) fn surrogate(check: &mut Check<'_>, node: &Node) -> Option<Surrogate> {
+    let mut outer = Fields::new(check, node, "target", &["surrogate"])?;
+    let inner = outer.take(check, "surrogate");
+    outer.finish(check);
+    let mut fields = Fields::of(check, inner?, &keys::SURROGATE)?;
+    let read = runs(check, &mut fields);
+    let arms = fields
+        .need(check, "arms", "arms: configurations.csv")
+        .and_then(|node| file(check, node, "arms"));
+    let seed = fields
+        .take(check, "seed")
+        .map_or(Some(1), |node| check.whole(node, "seed", 0, i64::MAX, ""));
+    fields.finish(check);
+    let (runs, test) = read?;
+    let (arms, seed) = (arms?, seed? as u64);
+    let spec = recorded::SurrogateSpec { runs, arms, seed };
+    Some(Surrogate { spec, test })
+}
+
+/// Where recorded runs are, and the instances to keep back.
+fn runs(check: &mut Check<'_>, fields: &mut Fields<'_>) -> Option<(recorded::Spec, Vec<String>)> {
     let consumption = fields
         .need(
             check,
@@ -60,25 +88,25 @@ pub(super) fn recorded(check: &mut Check<'_>, node: &Node) -> Option<Recorded> {
     let test = fields
         .take(check, "test")
         .map_or(Some(vec![]), |node| instances::read(check, node, "test"));
-    fields.finish(check);
     let spec = recorded::Spec {
         consumption: consumption?,
         reward: flat(reward)?,
         cutoff: flat(cutoff)?,
         unsolved: flat(unsolved)?,
     };
-    Some(Recorded { spec, test: test? })
+    Some((spec, test?))
 }
 
 fn file(check: &mut Check<'_>, node: &Node, key: &str) -> Option<std::path::PathBuf> {
     let path = resolve(check.folder, &check.text(node, key)?);
-    let reason = match std::fs::File::open(&path).and_then(|file| file.metadata()) {
-        Ok(meta) if meta.is_file() => return Some(path),
-        Ok(_) => "it is not a file".into(),
-        Err(error) => error.to_string(),
-    };
-    check.fault(node.at, Fault::Unreadable { path, reason });
-    None
+    match regular_file::open(&path) {
+        Ok(_) => Some(path),
+        Err(error) => {
+            let reason = error.to_string();
+            check.fault(node.at, Fault::Unreadable { path, reason });
+            None
+        }
+    }
 }
 
 /// A duration, or a plain number in the unit of the file.
@@ -89,13 +117,13 @@ fn amount(check: &mut Check<'_>, node: &Node, key: &str) -> Option<f64> {
     }
 }
 
-/// The arms and limits of a synthetic problem, where the scenario does not say otherwise.
+/// The arms and limits of a synthetic problem, unless the scenario gives others.
 pub(super) fn synthetic_parts(spec: &synthetic::Spec) -> Option<(Space, LimitGrid)> {
     let space = Space::numbered(spec.problem.arms()).ok()?;
     Some((space, spec.grid.limits(spec.problem)))
 }
 
-/// The arms of recorded runs: as listed, if the scenario lists them, else what the file calls them.
+/// The arms of recorded runs: those that the scenario lists, or else the names in the file.
 pub(super) fn recorded_arms(
     check: &mut Check<'_>,
     target: &Recorded,
@@ -110,28 +138,7 @@ pub(super) fn recorded_arms(
             return None;
         }
     };
-    if let Some(limits) = limits {
-        let grid = match &limits.from {
-            Some(LimitSource::Grid(grid)) => Some(grid.clone()),
-            Some(LimitSource::Max(max)) => LimitGrid::new([max.get()]).ok(),
-            Some(LimitSource::Calibrate(_)) | None => None,
-        };
-        if let Some(Err(error)) = grid.map(|grid| runs.check_limits(&grid)) {
-            check.fault(limits.at, Fault::Target(error));
-        }
-    }
-    for name in &target.test {
-        if !runs.instance_names().contains(name) {
-            let known = runs.instance_names().to_vec();
-            check.fault(
-                at,
-                Fault::UnknownInstance {
-                    name: name.clone(),
-                    known,
-                },
-            );
-        }
-    }
+    check_runs(check, &runs, at, &target.test, limits);
     let names = runs.arm_names();
     let Some(arms) = arms else {
         let rows: Vec<Row> = names
@@ -152,6 +159,54 @@ pub(super) fn recorded_arms(
         return None;
     }
     Some(space.clone())
+}
+
+/// Limits and instances that a surrogate does not have, and files that do not fit its space.
+pub(super) fn check_surrogate(
+    check: &mut Check<'_>,
+    target: &Surrogate,
+    at: Span,
+    arms: Option<&arms::Read>,
+    limits: Option<&limits::Read>,
+) {
+    let Some(space) = arms.and_then(|arms| arms.space.as_ref()) else {
+        return;
+    };
+    match recorded::Surrogate::open(&target.spec, space, |_| true) {
+        Ok(Some(surrogate)) => {
+            check_runs(check, surrogate.recorded(), at, &target.test, limits);
+        }
+        Ok(None) => {}
+        Err(error) => check.fault(at, Fault::Target(error)),
+    }
+}
+
+/// Limits beyond what was measured, and instances to keep back that there are not.
+fn check_runs(
+    check: &mut Check<'_>,
+    runs: &recorded::Recorded,
+    at: Span,
+    test: &[String],
+    limits: Option<&limits::Read>,
+) {
+    if let Some(limits) = limits {
+        let grid = limits.from.as_ref().and_then(LimitSource::grid);
+        if let Some(Err(error)) = grid.map(|grid| runs.check_limits(&grid)) {
+            check.fault(limits.at, Fault::Target(error));
+        }
+    }
+    for name in test {
+        if !runs.instance_names().contains(name) {
+            let known = runs.instance_names().to_vec();
+            check.fault(
+                at,
+                Fault::UnknownInstance {
+                    name: name.clone(),
+                    known,
+                },
+            );
+        }
+    }
 }
 
 impl Check<'_> {

@@ -5,6 +5,7 @@ use crate::nearest::nearest;
 use crate::policy::PolicyError;
 use crate::round::LimitError;
 use crate::space::SpaceError;
+use crate::space::open::PointError;
 
 /// Offers the nearest known name, or lists them all.
 fn choose<'a>(
@@ -23,7 +24,7 @@ fn choose<'a>(
     }
 }
 
-/// What stands after a key in most scenarios.
+/// A typical value of a key.
 fn example(key: &str) -> Option<&'static str> {
     Some(match key {
         "arms" => "arms: {grid: {trees: [100, 300]}}",
@@ -44,14 +45,14 @@ fn example(key: &str) -> Option<&'static str> {
         "quantiles" => "quantiles: [0.25, 0.75]",
         "success" | "exit" => "[0]",
         "params" => "params: \"--{name}={value}\"",
-        "reward" => "reward: {stdout: 'score=([0-9.]+)'}",
+        "reward" => r"reward: {stdout: 'score=(\S+)'}",
         "env" => "env: {LC_ALL: C}",
         "stdin" => "stdin: {file: \"{instance}\"}",
         _ => return None,
     })
 }
 
-/// A value that the option of a policy can have.
+/// A value that is valid for the option of a policy.
 fn fitting_value(error: &PolicyError) -> Option<String> {
     let PolicyError::BadValue {
         option,
@@ -99,7 +100,7 @@ fn instead(fault: &Fault) -> Option<String> {
     ))
 }
 
-/// What was meant by a word where `true` or `false` is expected.
+/// What a word means where `true` or `false` is expected.
 fn flag(key: &str, word: &str) -> String {
     match word.to_lowercase().as_str() {
         "no" | "off" | "n" => format!("write `{key}: false`"),
@@ -108,7 +109,7 @@ fn flag(key: &str, word: &str) -> String {
     }
 }
 
-/// What to write of a forest and its columns instead.
+/// What to write instead, for a forest and its columns.
 fn fitting_forest(fault: &Fault) -> Option<String> {
     match fault {
         Fault::NoColumn { column, known, .. } => {
@@ -119,10 +120,10 @@ fn fitting_forest(fault: &Fault) -> Option<String> {
         }
         Fault::LevelsOfDropped { .. } => Some("remove it from `levels`, or from `drop`".into()),
         Fault::MtryAbovePredictors { predictors, .. } => {
-            Some(format!("let `mtry` end at {predictors}"))
+            Some(format!("write at most {predictors}"))
         }
         Fault::EngineIgnores { setting, .. } => Some(format!(
-            "leave `{}` out, or write `engine: builtin`",
+            "remove `{}`, or write `engine: builtin`",
             setting.name()
         )),
         _ => None,
@@ -135,29 +136,29 @@ impl Fault {
         let text = |text: &str| Some(text.to_owned());
         match self {
             Self::NotYaml { .. } => text(
-                "quote text that holds `: `, ` #`, `{`, `[`, `*`, `&`, `!`, `%` or `@`, and close what is open",
+                "quote text that contains `: `, ` #`, `{`, `[`, `*`, `&`, `!`, `%` or `@`, and close every bracket and quote",
             ),
             Self::Tab => text("indent with spaces"),
             Self::Twice { .. }
             | Self::ValueTwice { .. }
             | Self::DropTwice { .. }
             | Self::LevelTwice { .. }
-            | Self::Limit(LimitError::Twice(_)) => text("keep one of them"),
-            Self::TooDeep { .. } => text("a scenario needs six levels at most"),
+            | Self::Limit(LimitError::Twice(_)) => text("remove one of them"),
+            Self::TooDeep { .. } => text("a scenario needs at most six levels"),
             Self::TooLarge => {
                 text("put long lists of arms into a CSV file: `arms: {file: arms.csv}`")
             }
             Self::TooManyBytes { .. } => text(
-                "put long lists of arms or instances into files of their own: `arms: {file: arms.csv}`",
+                "put long lists of arms or instances into separate files: `arms: {file: arms.csv}`",
             ),
             Self::SeveralDocuments => {
-                text("remove the line `---` and what follows: one scenario per file")
+                text("write one scenario per file: remove the line `---` and everything after it")
             }
             Self::UnknownAnchor => {
-                text("quote text that begins with `*`, or define the anchor with `&`")
+                text("quote text that starts with `*`, or define the anchor with `&`")
             }
-            Self::Recursive => text("write the value out"),
-            Self::NotUtf8 => text("save it as UTF-8; is it a YAML file at all?"),
+            Self::Recursive => text("write the value in full"),
+            Self::NotUtf8 => text("save it as UTF-8, if it is a YAML file"),
             Self::Unreadable { .. } => text("paths are relative to the scenario's folder"),
             Self::NoScenario { .. } | Self::Empty => {
                 text("`captime init` writes a scenario to start from")
@@ -172,18 +173,29 @@ impl Fault {
             | Self::EmptyList { example, .. } => Some(format!("write `{example}`")),
             Self::Quantity { source, .. } => Some(source.hint()),
             Self::UnknownWord { word, known, .. } => {
-                choose("it can be", word, known.iter().copied())
+                choose("use one of", word, known.iter().copied())
             }
             Self::BadName { .. } => text(
-                "use letters, digits, `-`, `_` and `.`, at most 100, without `-` or `.` in front",
+                "use at most 100 letters, digits, `-`, `_` and `.`, and do not start with `-` or `.`",
             ),
             Self::NotForTarget { .. } => text("remove it"),
             Self::StepZero { .. } => text("write a step above 0"),
             Self::EmptyRange { from, to, .. } => {
                 Some(format!("swap them: `from: {to}, to: {from}`"))
             }
+            Self::OpenSpace(error) | Self::InSpaceFile { error, .. } => error.hint(),
+            Self::Start(PointError::UnknownName { nearest, .. }) => nearest
+                .as_ref()
+                .map(|name| format!("did you mean `{name}`?")),
+            Self::Start(PointError::BadValue { .. }) => text("stay within the parameter's values"),
+            Self::Start(PointError::Forbidden { .. }) => text("change it, or loosen `forbid`"),
+            Self::Sample(_) => text("loosen this constraint"),
+            Self::DefaultOfSpace => text("give the parameters of the space their own `default`"),
+            Self::NeedsSample { sample, .. } => Some(format!(
+                "add `sample: {sample}` to `arms` to draw {sample} arms from the space"
+            )),
             Self::Space(SpaceError::TooMany { .. }) => {
-                text("take larger steps, fewer values, or list the arms in a file")
+                text("use larger steps or fewer values, or list the arms in a file")
             }
             Self::Space(SpaceError::AllDropped { .. }) => text("loosen `only` or `except`"),
             Self::Space(SpaceError::Empty) => text("give `arms` a grid, a list or a file"),
@@ -193,11 +205,11 @@ impl Fault {
             Self::NoSuchValue { values, .. } => Some(format!("its values: {values}")),
             Self::TakenName { name } => Some(format!("rename it, say to `my_{name}`")),
             Self::NameTwice { .. } => text("give every arm its own name"),
-            Self::Unnamed { .. } => text("name all arms or none"),
+            Self::Unnamed { .. } => text("name all arms, or none"),
             Self::Csv { .. } => {
-                text("the first line names the parameters, each further line is an arm")
+                text("the first line names the parameters, every other line is an arm")
             }
-            Self::Limit(LimitError::NotPositive(_)) => text("limits are above 0"),
+            Self::Limit(LimitError::NotPositive(_)) => text("limits must be above 0"),
             Self::Limit(LimitError::Empty) => text("write `grid: [0.2s, 0.5s, 1s]`"),
             Self::CalibrateWithoutGuard { of, example } => {
                 Some(format!("add `{of}: {example}` to `limits`"))
@@ -209,49 +221,54 @@ impl Fault {
             Self::WorkNeedsBuiltin { .. } => {
                 text("write `of: cpu` or `of: wall`, or use the engine `builtin`")
             }
-            Self::WorkGuard => text("guard `cpu` or `wall` instead"),
+            Self::WorkGuard => text("use the guard `cpu` or `wall` instead"),
             Self::MemoryNeedsProcess => {
                 text("add `isolation: process` to the forest, or remove `memory`")
             }
             Self::EngineNeedsProcess { .. } => {
-                text("write `isolation: process`, or leave `isolation` out")
+                text("write `isolation: process`, or remove `isolation`")
             }
             Self::Price { source, .. } => Some(source.hint()),
             Self::Policy(error) => error.hint().or_else(|| fitting_value(error)),
             Self::UnknownPlaceholder { name, known } => {
                 choose("placeholders", name, known.iter().map(String::as_str))
-                    .map(|hint| format!("{hint} (a brace itself is written twice)"))
+                    .map(|hint| format!("{hint} (for a literal brace, write `{{{{` or `}}}}`)"))
             }
             Self::Unquoted { name } => Some(format!("write \"{{{name}}}\"")),
-            Self::Unclosed => text("close the placeholder, or write `{{` for a brace itself"),
-            Self::Unopened => text("write `}}` for a brace itself"),
+            Self::Unclosed => text("close the placeholder, or write `{{` for a literal brace"),
+            Self::Unopened => text("write `}}` for a literal brace"),
             Self::ParamsNotAlone => text(
-                "write \"{params}\" as an argument of its own; its form is `params: \"--{name}={value}\"`",
+                "write \"{params}\" as a separate argument; to change its form, write `params: \"--{name}={value}\"`",
             ),
             Self::NoInstances => text("add `instances: instances/*.cnf` to the target"),
             Self::NoCpuLimit => text("write `of: cpu`, or add the guard `cpu: 60s` to `limits`"),
             Self::NoNames => text("list the arms with names: `list: [{name: fast, ...}]`"),
-            Self::AbsentInArm { .. } => {
-                text("use `{params}`, which leaves out what an arm does not have")
-            }
-            Self::NoMatch { .. } => text(
-                "paths are relative to the scenario's folder; `*`, `?`, `[abc]` and `**` are known",
+            Self::AbsentInArm { .. } => text(
+                "put the part in square brackets, or use `{params}`: both leave out what an arm does not have",
             ),
+            Self::NoMatch { .. } => {
+                text("paths are relative to the scenario's folder; use `*`, `?`, `[abc]` and `**`")
+            }
+            Self::NoSuchArm { .. } => text("name an arm, or give values that one of the arms has"),
+            Self::PatternTooWide { .. } => text("start the pattern in the folder that has them"),
+            Self::NameNotUtf8 { .. } => text("rename the file"),
             Self::EmptyInstanceFile { .. } => {
-                text("one instance a line; lines that begin with `#` do not count")
+                text("write one instance per line; lines that start with `#` are comments")
             }
-            Self::BadRegex { .. } => text(
-                "put it in single quotes, and write a backslash before a character meant literally",
-            ),
+            Self::BadRegex { .. } => {
+                text("put it in single quotes, and write a backslash before special characters")
+            }
             Self::RegexGroups { groups: 0, .. } => {
-                text("put round brackets around the score: 'rmse=([0-9.]+)'")
+                text(r"put parentheses around the score: 'rmse=(\S+)'")
             }
-            Self::RegexGroups { .. } => text("make the other groups silent: `(?:...)`"),
+            Self::RegexGroups { .. } => text("make the other groups non-capturing: `(?:...)`"),
             Self::BadPointer { .. } => text("write `/score`, or `/results/0/score`"),
             Self::SameWorstBest { .. } => {
-                text("`worst` is the score worth 0, `best` the one worth 1")
+                text("`worst` is the score worth 0, `best` is the score worth 1")
             }
-            Self::BadVariable { .. } => text("use letters, digits and `_`, no digit in front"),
+            Self::BadVariable { .. } => {
+                text("use letters, digits and `_`, and do not start with a digit")
+            }
             Self::NoColumn { .. }
             | Self::DropsTarget { .. }
             | Self::LevelsOfDropped { .. }
@@ -260,7 +277,9 @@ impl Fault {
             Self::UnknownInstance { name, known } => {
                 choose("instances", name, known.iter().map(String::as_str))
             }
-            Self::ArmCount { .. } => text("one arm per column of the matrix, in the same order"),
+            Self::ArmCount { .. } => {
+                text("list one arm per column of the matrix, in the same order")
+            }
             Self::Target(error) => error.hint(),
         }
     }

@@ -2,13 +2,21 @@
 
 use std::path::PathBuf;
 
+use captime_forest::engine::EngineKind;
+use captime_forest::{Metric, Normalise, Task};
+use captime_limit::Contain;
 use regex::Regex;
+use serde::{Deserialize, Serialize};
 
-use crate::scenario::template::{Arguments, Filling, Template, shell_word};
-use crate::target::{recorded, synthetic};
+use crate::markup::shell_word;
+use crate::scenario::stored;
+use crate::scenario::template::{Arguments, Filling, Template};
+use crate::simulated::{TargetError, recorded, synthetic};
+use crate::space::Space;
 
 /// What a pull runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Target {
     /// A program.
     Command(Box<Command>),
@@ -16,40 +24,90 @@ pub enum Target {
     Forest(Box<Forest>),
     /// One of the paper's problems, in virtual time.
     Synthetic(synthetic::Spec),
-    /// Runs that somebody measured once, replayed in virtual time.
+    /// Recorded runs, replayed in virtual time.
     Recorded(Recorded),
-    /// Somebody else runs the pulls, through `captime ask`.
+    /// Runs of any configuration, made from runs that were measured once, in virtual time.
+    Surrogate(Surrogate),
+    /// Your own program runs the pulls, through `captime ask`.
     External(External),
 }
 
 impl Target {
-    /// As scenarios call it.
+    /// Its name in scenarios.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Command(_) => "command",
             Self::Forest(_) => "forest",
             Self::Synthetic(_) => "synthetic",
             Self::Recorded(_) => "recorded",
+            Self::Surrogate(_) => "surrogate",
             Self::External(_) => "external",
         }
     }
 
-    /// The instances a round is drawn from, by name; empty where there are none or the target keeps them to itself.
+    /// Every path it holds.
+    pub(in crate::scenario) fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        match self {
+            Self::Command(command) => vec![&mut command.directory],
+            Self::Forest(forest) => vec![&mut forest.data],
+            Self::Recorded(recorded) => {
+                let spec = &mut recorded.spec;
+                [&mut spec.consumption]
+                    .into_iter()
+                    .chain(&mut spec.reward)
+                    .collect()
+            }
+            Self::Surrogate(surrogate) => {
+                let spec = &mut surrogate.spec;
+                [&mut spec.runs.consumption, &mut spec.arms]
+                    .into_iter()
+                    .chain(&mut spec.runs.reward)
+                    .collect()
+            }
+            Self::Synthetic(_) | Self::External(_) => vec![],
+        }
+    }
+
+    /// The names of the instances that each round draws from. Empty if there are none or only the target knows them.
     pub fn instances(&self) -> &[String] {
         match self {
             Self::Command(command) => &command.instances,
             Self::External(external) => &external.instances,
-            Self::Forest(_) | Self::Synthetic(_) | Self::Recorded(_) => &[],
+            Self::Forest(_) | Self::Synthetic(_) | Self::Recorded(_) | Self::Surrogate(_) => &[],
+        }
+    }
+}
+
+impl Target {
+    /// The names of the instances that are held out for the test.
+    pub fn test_instances(&self) -> &[String] {
+        match self {
+            Self::Command(command) => &command.test,
+            Self::External(external) => &external.test,
+            Self::Recorded(recorded) => &recorded.test,
+            Self::Surrogate(surrogate) => &surrogate.test,
+            Self::Forest(_) | Self::Synthetic(_) => &[],
+        }
+    }
+
+    /// Appends the held-out instances to those that pulls run on.
+    pub(super) fn use_test_instances(&mut self) {
+        match self {
+            Self::Command(command) => command.instances.append(&mut command.test),
+            Self::External(external) => external.instances.append(&mut external.test),
+            Self::Recorded(recorded) => recorded.test.clear(),
+            Self::Surrogate(surrogate) => surrogate.test.clear(),
+            Self::Forest(_) | Self::Synthetic(_) => {}
         }
     }
 }
 
 /// A program to run, and how to read its reward.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Command {
     /// The program and its arguments.
     pub arguments: Arguments,
-    /// Added to our own environment.
+    /// Added to captime's own environment.
     pub env: Vec<(String, Template)>,
     /// Where it runs.
     pub directory: PathBuf,
@@ -57,55 +115,48 @@ pub struct Command {
     pub stdin: Stdin,
     /// Training instances: one is drawn each round. Empty if there are none.
     pub instances: Vec<String>,
-    /// Instances kept back for judging the answer.
+    /// Instances held out for judging the answer.
     pub test: Vec<String>,
-    /// Exit codes of a normal end.
+    /// Exit codes that count as success.
     pub success: Vec<i32>,
     /// How the reward is read.
     pub reward: Reward,
     /// How much of stdout and stderr is kept, each, in bytes.
     pub output_limit: u64,
+    /// What it is kept from; other processes, where that is possible, if not given.
+    #[serde(default)]
+    pub contain: Option<Contain>,
 }
 
-/// What a command reads on its standard input.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Stdin {
+/// What a command reads on its standard input, before its placeholders are filled in. As `Stdin<String>`, after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stdin<T = Template> {
     /// Nothing.
     Empty,
-    /// A file.
-    File(Template),
+    /// A file, relative to the command's directory.
+    File(T),
     /// This text.
-    Text(Template),
+    Text(T),
 }
 
 /// A command with every placeholder filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Launch {
+pub struct FilledCommand {
     /// The program and its arguments.
     pub arguments: Vec<String>,
-    /// Added to our own environment.
+    /// Added to captime's own environment.
     pub env: Vec<(String, String)>,
     /// Where it runs.
     pub directory: PathBuf,
     /// What it reads.
-    pub stdin: LaunchStdin,
-}
-
-/// What a launched command reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LaunchStdin {
-    /// Nothing.
-    Empty,
-    /// A file, relative to the directory.
-    File(PathBuf),
-    /// This text.
-    Text(String),
+    pub stdin: Stdin<String>,
 }
 
 impl Command {
     /// The command of one pull.
-    pub fn launch(&self, with: &Filling<'_>) -> Launch {
-        Launch {
+    pub fn fill(&self, with: &Filling<'_>) -> FilledCommand {
+        FilledCommand {
             arguments: self.arguments.fill(with),
             env: self
                 .env
@@ -114,16 +165,16 @@ impl Command {
                 .collect(),
             directory: self.directory.clone(),
             stdin: match &self.stdin {
-                Stdin::Empty => LaunchStdin::Empty,
-                Stdin::File(path) => LaunchStdin::File(self.directory.join(path.fill(with))),
-                Stdin::Text(text) => LaunchStdin::Text(text.fill(with)),
+                Stdin::Empty => Stdin::Empty,
+                Stdin::File(path) => Stdin::File(path.fill(with)),
+                Stdin::Text(text) => Stdin::Text(text.fill(with)),
             },
         }
     }
 }
 
-impl Launch {
-    /// One line that a shell runs as we would, from the command's directory.
+impl FilledCommand {
+    /// One line for a shell that runs the command as captime would, from the command's directory.
     pub fn shell_line(&self) -> String {
         self.line_of("")
     }
@@ -131,13 +182,13 @@ impl Launch {
     /// The same under `captime exec` with these options.
     pub fn exec_line(&self, options: &str) -> String {
         let input = match self.stdin {
-            LaunchStdin::Empty => "",
-            LaunchStdin::File(_) | LaunchStdin::Text(_) => "--input - ",
+            Stdin::Empty => "",
+            Stdin::File(_) | Stdin::Text(_) => "--input - ",
         };
         self.line_of(&format!("captime exec {options} {input}-- "))
     }
 
-    /// A line of this launch for somebody who is not in its directory.
+    /// Makes a line of this command work from any directory.
     pub fn from_elsewhere(&self, line: &str) -> String {
         let directory =
             std::path::absolute(&self.directory).unwrap_or_else(|_| self.directory.clone());
@@ -145,7 +196,7 @@ impl Launch {
         format!("(cd {directory} && {line})")
     }
 
-    /// Variables come before the wrapper, which hands them on: behind it they would be taken for the program.
+    /// Variables come before the wrapper, which passes them on. After it, they would be taken for the program.
     fn line_of(&self, wrapper: &str) -> String {
         let env = (self.env.iter()).map(|(name, value)| format!("{name}={} ", shell_word(value)));
         let arguments: Vec<String> = self.arguments.iter().map(|word| shell_word(word)).collect();
@@ -155,34 +206,38 @@ impl Launch {
             arguments.join(" ")
         );
         match &self.stdin {
-            LaunchStdin::Empty => line,
-            LaunchStdin::File(path) => {
-                let path = path.strip_prefix(&self.directory).unwrap_or(path);
-                format!("{line} < {}", shell_word(&path.display().to_string()))
-            }
-            LaunchStdin::Text(text) => format!("printf %s {} | {line}", shell_word(text)),
+            Stdin::Empty => line,
+            Stdin::File(path) => format!("{line} < {}", shell_word(path)),
+            Stdin::Text(text) => format!("printf %s {} | {line}", shell_word(text)),
         }
     }
 }
 
 /// How the reward of a command is read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Reward {
     /// 1 if it ended with one of these codes: solved.
     Exit(Vec<i32>),
+    /// What the result line of a wrapper says.
+    Wrapper {
+        /// How its cost becomes a reward; without it, a run that succeeded is worth 1.
+        scale: Option<ScoreScale>,
+    },
     /// A score found in what it wrote.
     Score {
         /// Where it wrote it.
         place: ScorePlace,
         /// What part of that is the score.
         form: ScoreForm,
-        /// How the score becomes a reward; without it, it is one already.
+        /// How the score becomes a reward. Without it, the score is the reward.
         scale: Option<ScoreScale>,
     },
 }
 
 /// Where a score is written.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ScorePlace {
     /// Standard output.
     Stdout,
@@ -193,18 +248,21 @@ pub enum ScorePlace {
 }
 
 /// What part of a text is the score.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ScoreForm {
     /// The only group of the only match.
-    Pattern(Regex),
+    Pattern(#[serde(with = "stored::pattern")] Regex),
+    /// The only group of the last match, for programs that print a score per epoch.
+    LastMatch(#[serde(with = "stored::pattern")] Regex),
     /// The value at this JSON pointer.
     Json(String),
     /// All of it.
     Whole,
 }
 
-/// The scores worth 0 and 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The scores that are worth 0 and 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ScoreScale {
     /// Worth 0.
     pub worst: f64,
@@ -213,7 +271,7 @@ pub struct ScoreScale {
 }
 
 impl ScoreScale {
-    /// The reward of a score, and whether it had to be clamped to [0, 1]; not a number stays none.
+    /// The reward of a score, and whether it was clamped to [0, 1]. Not a number stays that.
     pub fn reward(self, score: f64) -> (f64, bool) {
         let reward = (score - self.worst) / (self.best - self.worst);
         if reward.is_nan() {
@@ -225,7 +283,7 @@ impl ScoreScale {
 }
 
 /// A random forest on a CSV file.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Forest {
     /// The CSV file.
     pub data: PathBuf,
@@ -233,77 +291,38 @@ pub struct Forest {
     pub predict: String,
     /// The share of rows that is trained on.
     pub train: f64,
-    /// Regression, classification, or what the column looks like.
-    pub task: Task,
-    /// Which implementation.
-    pub engine: Engine,
-    /// In a thread of ours, or in a process that can be killed.
+    /// The task. By default, inferred from the column.
+    pub task: Option<Task>,
+    /// The implementation.
+    pub engine: EngineKind,
+    /// In-process, or in a process that can be killed.
     pub isolation: Isolation,
     /// Threads per fit.
     pub threads: usize,
     /// What the error is divided by.
     pub normalise: Normalise,
-    /// Columns that are no predictors.
+    /// The reward for classification.
+    pub reward: Metric,
+    /// Columns that are not predictors.
     pub drop: Vec<String>,
-    /// In what order the levels of a factor stand.
+    /// The order of a factor's levels.
     pub levels: Levels,
 }
 
-/// What a forest predicts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Task {
-    /// What the column looks like.
-    Auto,
-    /// A number.
-    Regression,
-    /// A class.
-    Classification,
-}
-
-impl Task {
-    /// As scenarios call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Regression => "regression",
-            Self::Classification => "classification",
-        }
-    }
-}
-
-/// Which forest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Engine {
-    /// Ours.
-    Builtin,
-    /// That of smartcore.
-    Smartcore,
-    /// That of linfa.
-    Linfa,
-}
-
-impl Engine {
-    /// As scenarios call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Builtin => "builtin",
-            Self::Smartcore => "smartcore",
-            Self::Linfa => "linfa",
-        }
-    }
-}
-
-/// Where a forest grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Where a fit runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+#[serde(rename_all = "lowercase")]
 pub enum Isolation {
-    /// In a thread of ours; stopped by asking.
+    /// In this process; stopped by asking
+    #[cfg_attr(feature = "cli", value(alias = "none"))]
     Thread,
-    /// In a process of its own; stopped by killing.
+    /// In its own process; stopped by killing it
     Process,
 }
 
 impl Isolation {
-    /// As scenarios call it.
+    /// Its name in scenarios and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Thread => "thread",
@@ -312,48 +331,49 @@ impl Isolation {
     }
 }
 
-/// What the root mean squared error is divided by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Normalise {
-    /// The range of the column.
-    Range,
-    /// Its standard deviation.
-    Sd,
-}
-
-impl Normalise {
-    /// As scenarios call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Range => "range",
-            Self::Sd => "sd",
-        }
-    }
-}
-
-/// In what order the levels of a factor stand.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The order of a factor's levels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Levels {
-    /// By name, except those of the columns listed.
+    /// By name, except for the columns listed.
     Alphabetical(Vec<(String, Vec<String>)>),
     /// By the mean response in the training rows.
     ByMean,
 }
 
-/// Runs that somebody measured once.
-#[derive(Debug, Clone, PartialEq)]
+/// Recorded runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
     /// Where they are.
+    #[serde(flatten)]
     pub spec: recorded::Spec,
-    /// Instances kept back for judging the answer, by name; empty leaves the choice to the study.
+    /// Names of the instances held out for judging the answer. If empty, the study chooses.
     pub test: Vec<String>,
 }
 
-/// Pulls that somebody else runs.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// Runs of any configuration, made from recorded ones.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Surrogate {
+    /// Where these are.
+    #[serde(flatten)]
+    pub spec: recorded::SurrogateSpec,
+    /// Instances kept back for judging the answer, by name.
+    pub test: Vec<String>,
+}
+
+impl Surrogate {
+    /// Ready to run, without the instances that are kept back; none if that are all.
+    pub fn open(&self, arms: &Space) -> Result<Option<recorded::Surrogate>, TargetError> {
+        let is_for_training = |name: &str| !self.test.iter().any(|kept| kept == name);
+        recorded::Surrogate::open(&self.spec, arms, is_for_training)
+    }
+}
+
+/// Pulls that your own program runs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct External {
-    /// Instances a policy may ask for; empty if the scenario lists none.
+    /// Instances that a policy may ask for. Empty if the scenario lists none.
     pub instances: Vec<String>,
-    /// Instances kept back for judging the answer.
+    /// Instances held out for judging the answer.
     pub test: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! One pull of a command, from its configuration to what it brought, with everything on the way kept for showing.
+//! One pull of a command, from its configuration to what it brought.
 
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -8,14 +8,15 @@ use std::time::Duration;
 use super::judge::{self, Used};
 use super::reward::{self, Reading, Source};
 use super::scratch::Scratch;
-use crate::limit::{self, Cause, Input, LimitError, Limits, Output, Report, Supervisor};
-use crate::round::Pull;
+use crate::round::{Limit, Pull};
 use crate::scenario::{
-    self, Command, Filling, Guards, LaunchStdin, Piece, Resource, Reward, ScorePlace, Stdin,
-    Template,
+    Command, FilledCommand, Filling, Guards, Piece, Resource, Reward, ScorePlace, ScoreScale,
+    Stdin, Template,
 };
 use crate::space::Space;
-use crate::target::{Ending, Failing, Measured, Outcome, Start};
+use crate::target::wrapper::{self, Status};
+use crate::target::{Cancel, Ending, Failing, Guard, Measured, Outcome, Runner, Start};
+use captime_limit::{Cause, Input, Launch, LimitError, Limits, Output, Report};
 
 /// The commands of a scenario.
 #[derive(Debug, Clone)]
@@ -34,48 +35,34 @@ pub struct Commands {
     pub scratch: PathBuf,
 }
 
-/// A pull that was run.
-#[derive(Debug)]
-pub struct CommandRun {
-    /// What a shell would run.
-    pub line: String,
-    /// What the limiter says of it, if it ran at all.
-    pub report: Option<Report>,
-    /// The reward with the text it was read from, or why there is none.
-    pub reading: Result<Reading, String>,
-    /// What it brought.
-    pub ending: Ending,
-}
-
 impl Commands {
     /// The command of a pull, with every placeholder filled in.
-    pub fn launch(&self, pull: Pull, round: u64, seed: u64, scratch: &Path) -> scenario::Launch {
-        let configuration = self.space.configuration(pull.arm);
+    pub fn fill(&self, start: &Start, scratch: &Path) -> FilledCommand {
+        let configuration = start.configuration_in(&self.space);
         self.command
-            .launch(&self.filling(&configuration, pull, round, seed, scratch))
+            .fill(&self.filling(&configuration, start, scratch))
     }
 
     fn filling<'a>(
         &'a self,
         configuration: &'a crate::space::Configuration,
-        pull: Pull,
-        round: u64,
-        seed: u64,
+        start: &Start,
         scratch: &'a Path,
     ) -> Filling<'a> {
+        let pull = start.pull;
         let instance = pull
             .instance
             .and_then(|index| self.command.instances.get(index as usize));
         Filling {
             configuration,
             instance: instance.map(String::as_str),
-            seed,
+            seed: start.seed,
             limit: pull.limit.get(),
             cpu_limit: match self.of {
                 Resource::Cpu => Some(pull.limit.get()),
                 Resource::Wall | Resource::Work => self.guards.cpu,
             },
-            round,
+            round: start.round.0,
             scratch,
         }
     }
@@ -100,49 +87,48 @@ impl Commands {
         }
     }
 
-    /// Runs one pull. Ending the supervisor's run from elsewhere gives [`Ending::Stopped`].
+    /// What a shell would run for this pull.
+    pub fn shell_line(&self, start: &Start) -> String {
+        let folder = self.scratch_folder(start);
+        self.fill(start, &folder).shell_line()
+    }
+
+    /// The scratch folder of a pull, if it has one; else where it would be.
+    fn scratch_folder(&self, start: &Start) -> PathBuf {
+        if self.needs_scratch() {
+            Scratch::folder(&self.scratch, start.round)
+        } else {
+            self.scratch.clone()
+        }
+    }
+
+    /// Runs one pull. Cancelling it gives [`Ending::Stopped`].
     pub async fn run(
         &self,
-        supervisor: &mut Supervisor,
+        runner: &mut dyn Runner,
         start: &Start,
         cpus: Option<Vec<usize>>,
-    ) -> CommandRun {
-        let scratch = if self.needs_scratch() {
-            Some(Scratch::make(&self.scratch, start.round))
-        } else {
-            None
-        };
+        cancel: &Cancel,
+    ) -> Ending {
+        let folder = self.scratch_folder(start);
+        let scratch = self
+            .needs_scratch()
+            .then(|| Scratch::make(&self.scratch, start.round));
         let scratch = match scratch.transpose() {
             Ok(scratch) => scratch,
-            Err(error) => {
-                return lost(
-                    String::new(),
-                    format!("cannot make a scratch folder: {error}"),
-                );
-            }
+            Err(error) => return lost(format!("cannot make a scratch folder: {error}")),
         };
-        let folder = scratch
-            .as_ref()
-            .map_or(self.scratch.as_path(), Scratch::path);
-        let filled = self.launch(start.pull, start.round.0, start.seed, folder);
-        let line = filled.shell_line();
+        let filled = self.fill(start, &folder);
         let input = match (&filled.stdin, &scratch) {
-            (LaunchStdin::Empty, _) | (LaunchStdin::Text(_), None) => Ok(Input::Empty),
-            (LaunchStdin::File(path), _) => Ok(Input::File(path.clone())),
-            (LaunchStdin::Text(text), Some(scratch)) => {
-                scratch.write("stdin", text).map(Input::File)
-            }
+            (Stdin::Empty, _) | (Stdin::Text(_), None) => Ok(Input::Empty),
+            (Stdin::File(path), _) => Ok(Input::File(filled.directory.join(path))),
+            (Stdin::Text(text), Some(scratch)) => scratch.write("stdin", text).map(Input::File),
         };
         let input = match input {
             Ok(input) => input,
-            Err(error) => {
-                return lost(
-                    line,
-                    format!("cannot write what the command reads: {error}"),
-                );
-            }
+            Err(error) => return lost(format!("cannot write what the command reads: {error}")),
         };
-        let launch = limit::Launch {
+        let launch = Launch {
             command: filled.arguments.iter().map(Into::into).collect(),
             env: filled
                 .env
@@ -155,59 +141,60 @@ impl Commands {
                 limit: self.command.output_limit,
             },
         };
-        let result = supervisor
-            .run(&launch, &self.limits(start.pull, cpus))
-            .await;
-        let done = match result {
-            Ok(report) => self.unless_gone(self.judged(start, line, report, folder), &launch),
-            Err(error) => not_run(start.pull, line, &error, self.is_program_fixed()),
+        let limits = self.limits(start.pull, cpus);
+        let ending = match runner.run(&launch, &limits, cancel).await {
+            Ok(report) => {
+                let ending = self.judged(start, &report, &folder);
+                self.unless_gone(ending, &report, &launch)
+            }
+            Err(error) => not_run(start.pull, &error, self.is_program_fixed()),
         };
         if let Some(scratch) = scratch {
             scratch.remove().await;
         }
-        done
+        ending
     }
 
-    /// A run that failed is none where its program has meanwhile gone: a script whose interpreter came too late to open it.
-    fn unless_gone(&self, mut done: CommandRun, launch: &limit::Launch) -> CommandRun {
-        let ended_badly = |report: &Report| {
-            report.cause == Cause::None && report.exit_code.is_some_and(|exit| exit != 0)
-        };
-        if let Ending::Brought(outcome) = &mut done.ending
-            && let Some(failing) = &mut outcome.failure
-            && done.report.as_ref().is_some_and(ended_badly)
-            && self.is_program_fixed()
-            && !limit::is_program_there(launch)
-        {
-            let program = launch.command[0].to_string_lossy();
-            failing.reason = format!("{}; `{program}` is no longer there", failing.reason);
-            done.ending = Ending::NotStarted(outcome.clone());
+    /// A pull that failed because its program has disappeared says nothing: a script that was removed before its
+    /// interpreter could open it.
+    fn unless_gone(&self, ending: Ending, report: &Report, launch: &Launch) -> Ending {
+        let ended_badly =
+            report.cause == Cause::None && report.exit_code.is_some_and(|exit| exit != 0);
+        match ending {
+            Ending::Brought(mut outcome)
+                if ended_badly
+                    && outcome.failure.is_some()
+                    && self.is_program_fixed()
+                    && !captime_limit::is_program_there(launch) =>
+            {
+                let program = launch.command[0].to_string_lossy();
+                if let Some(failing) = &mut outcome.failure {
+                    failing.reason = format!("{}; `{program}` is no longer there", failing.reason);
+                }
+                Ending::NotStarted(outcome)
+            }
+            ending => ending,
         }
-        done
     }
 
-    fn judged(&self, start: &Start, line: String, report: Report, scratch: &Path) -> CommandRun {
-        let used = Used::of(&report, start.pull, self.of);
+    fn judged(&self, start: &Start, report: &Report, scratch: &Path) -> Ending {
+        let mut used = Used::of(report, start.pull, self.of);
         let reading = if used.is_past {
-            Err("past its limit".to_owned())
+            Err(Failing::new("past its limit"))
         } else {
-            match report.exit_code {
-                Some(exit) => self.reading(start, exit, &report, scratch),
-                None => Err("no exit code".to_owned()),
+            match (report.exit_code, &self.command.reward) {
+                (Some(_), Reward::Wrapper { scale }) => {
+                    let result = wrapped(report, *scale, start.pull.limit);
+                    used.is_past = result == Ok(None);
+                    result.and_then(|reading| reading.ok_or_else(|| Failing::new("out of time")))
+                }
+                (Some(exit), _) => self
+                    .reading(start, exit, report, scratch)
+                    .map_err(Failing::new),
+                (None, _) => Err(Failing::new("no exit code")),
             }
         };
-        let ending = judge::ending(
-            &report,
-            start.pull,
-            used,
-            reading.as_ref().map_err(String::as_str),
-        );
-        CommandRun {
-            line,
-            report: Some(report),
-            reading,
-            ending,
-        }
+        judge::ending(report, start.pull, used, reading)
     }
 
     fn reading(
@@ -222,7 +209,7 @@ impl Commands {
         } = &self.command;
         let read = |source: Option<Source<'_>>| reward::read(reward, success, exit, source);
         match reward {
-            Reward::Exit(_) => read(None),
+            Reward::Exit(_) | Reward::Wrapper { .. } => read(None),
             // Nothing is read from a command that says it failed.
             Reward::Score { .. } if !success.contains(&exit) => read(None),
             Reward::Score {
@@ -237,14 +224,8 @@ impl Commands {
                 place: ScorePlace::File(path),
                 ..
             } => {
-                let configuration = self.space.configuration(start.pull.arm);
-                let path = path.fill(&self.filling(
-                    &configuration,
-                    start.pull,
-                    start.round.0,
-                    start.seed,
-                    scratch,
-                ));
+                let configuration = start.configuration_in(&self.space);
+                let path = path.fill(&self.filling(&configuration, start, scratch));
                 let content = self.content(&path)?;
                 read(Some(Source::File(&content)))
             }
@@ -275,14 +256,14 @@ impl Commands {
     }
 
     /// Whether the program is the same for every pull, so that it cannot be an arm's fault if it is not there.
-    fn is_program_fixed(&self) -> bool {
+    pub(crate) fn is_program_fixed(&self) -> bool {
         let program = self.command.arguments.templates.first();
         let is_text = |piece: &Piece| matches!(piece, Piece::Text(_));
         program.is_some_and(|program| program.pieces().iter().all(is_text))
     }
 
     fn needs_scratch(&self) -> bool {
-        let uses = |template: &Template| template.pieces().contains(&Piece::Scratch);
+        let uses = |template: &Template| template.uses(&Piece::Scratch);
         let Command {
             arguments,
             env,
@@ -301,53 +282,87 @@ impl Commands {
     }
 }
 
-/// A pull that could not be run, and not by its own fault.
-fn lost(line: String, why: String) -> CommandRun {
-    CommandRun {
-        line,
-        report: None,
-        reading: Err(why.clone()),
-        ending: Ending::Lost { why },
+/// What the result line of a wrapper says: a reward, or nothing if it ran out of time.
+///
+/// Wrappers report how a run ended on that line, so their exit code says nothing.
+fn wrapped(
+    report: &Report,
+    scale: Option<ScoreScale>,
+    limit: Limit,
+) -> Result<Option<Reading>, Failing> {
+    let stdout = report.stdout.as_ref().map_or_else(String::new, |kept| {
+        let (head, tail) = (&kept.head, &kept.tail);
+        // What was dropped lies between lines of its own.
+        let gap: &[u8] = if kept.dropped_bytes > 0 { b"\n" } else { b"" };
+        String::from_utf8_lossy(&[head, gap, tail].concat()).into_owned()
+    });
+    let result = wrapper::result_of(&stdout)
+        .ok_or_else(|| Failing::new("the wrapper printed no result line"))?;
+    let said = |what: &str| {
+        let more = result.misc.trim();
+        Failing::new(match more {
+            "" => what.to_owned(),
+            more => format!("{what}: {more}"),
+        })
+    };
+    // GenericWrapper4AC reports a run that is out of memory as one that is out of time.
+    let is_out_of_memory = result.misc.contains("memory limit was exceeded");
+    match result.status {
+        Status::Timeout if !is_out_of_memory => return Ok(None),
+        Status::Crashed => return Err(said("the wrapper reports a crash")),
+        Status::Abort => return Err(said("the wrapper asks to stop this configuration")),
+        Status::Memout | Status::Timeout => {
+            let failing = said("the wrapper reports that memory ran out");
+            let guard = Some(Guard::Memory);
+            return Err(Failing { guard, ..failing });
+        }
+        Status::Success => {}
     }
+    // Success past the cutoff counts as out of time, as for ParamILS and SMAC.
+    if result.runtime.is_some_and(|runtime| runtime > limit.get()) {
+        return Ok(None);
+    }
+    let text = result.line;
+    let Some(scale) = scale else {
+        return Ok(Some(Reading {
+            text,
+            score: None,
+            reward: 1.0,
+            is_clamped: false,
+        }));
+    };
+    let cost = result
+        .cost
+        .ok_or_else(|| Failing::new("the wrapper reports no cost"))?;
+    let (reward, is_clamped) = scale.reward(cost);
+    Ok(Some(Reading {
+        text,
+        score: Some(cost),
+        reward,
+        is_clamped,
+    }))
 }
 
-/// A pull that the limiter refused: the command's fault is a failure, ours is a lost pull.
-fn not_run(pull: Pull, line: String, error: &LimitError, is_always_the_same: bool) -> CommandRun {
+/// A pull that could not be run, through no fault of its own.
+fn lost(why: String) -> Ending {
+    Ending::Lost { why }
+}
+
+/// A pull that the runner refused. If the command is at fault, the pull failed. Otherwise it is lost.
+fn not_run(pull: Pull, error: &LimitError, is_always_the_same: bool) -> Ending {
     let why = error.to_string();
-    let is_fault = matches!(
-        error,
-        LimitError::Exec { .. }
-            | LimitError::Directory { .. }
-            | LimitError::Input { .. }
-            | LimitError::Nul { .. }
-    );
-    if !is_fault {
-        return lost(line, why);
+    if !error.is_caused_by_command() {
+        return lost(why);
     }
-    let failing = Failing {
-        reason: why.clone(),
-        guard: None,
-        stderr: String::new(),
-    };
-    let outcome = Box::new(Outcome::failed(
-        pull,
-        failing,
-        Some(0.0),
-        Measured::default(),
-    ));
+    let outcome = Outcome::failed(pull, Failing::new(why), Some(0.0), Measured::default());
     let is_elsewhere = match error {
         LimitError::Exec { errno, .. } => errno.0 != libc::E2BIG && is_always_the_same,
         LimitError::Directory { .. } => is_always_the_same,
         _ => false,
     };
-    CommandRun {
-        line,
-        report: None,
-        reading: Err(why),
-        ending: if is_elsewhere {
-            Ending::NotStarted(outcome)
-        } else {
-            Ending::Brought(outcome)
-        },
+    if is_elsewhere {
+        Ending::NotStarted(Box::new(outcome))
+    } else {
+        Ending::Brought(Box::new(outcome))
     }
 }

@@ -3,18 +3,18 @@
 use serde::Deserialize;
 
 use super::reward::Reading;
-use crate::limit::{Cause, Report};
 use crate::round::{Observation, Pull};
 use crate::scenario::Resource;
 use crate::target::{Ending, Failing, Guard, Inexact, Measured, Outcome};
+use captime_limit::{Cause, Report};
 
 /// What is kept of a failed command's stderr, in bytes.
 const STDERR: usize = 2000;
 
-/// What a run used of the limited resource, and whether it is over its limit, whoever ended it.
+/// What a run used of the limited resource, and whether it is over its limit, however it ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Used {
-    /// None where it is not known: nobody counts the work of a process that was killed.
+    /// None where it is not known: the work of a process that was killed is not counted.
     pub(super) amount: Option<f64>,
     pub(super) is_past: bool,
 }
@@ -54,7 +54,7 @@ pub(super) fn ending(
     report: &Report,
     pull: Pull,
     used: Used,
-    reading: Result<&Reading, &str>,
+    reading: Result<Reading, Failing>,
 ) -> Ending {
     let measured = Measured {
         wall: Some(report.wall_seconds),
@@ -77,33 +77,30 @@ pub(super) fn ending(
     };
     let outcome = match report.cause {
         Cause::Cancelled => return Ending::Stopped,
-        _ if used.is_past => Outcome {
-            observation: Observation::censored(pull, pull.limit.get())
-                .unwrap_or(Observation::failed(pull)),
-            failure: None,
-            consumption: used.amount,
-            score: None,
-            is_clamped: false,
-            measured,
-        },
+        _ if used.is_past => {
+            let seen = Observation::censored(pull, pull.limit.get());
+            Outcome::of(
+                seen.unwrap_or(Observation::failed(pull)),
+                used.amount,
+                measured,
+            )
+        }
         Cause::Memory => failed("hit the memory guard".into(), Some(Guard::Memory)),
         Cause::Wall => failed("hit the wall guard".into(), Some(Guard::Wall)),
         Cause::Cpu => failed("hit the cpu guard".into(), Some(Guard::Cpu)),
         Cause::None => match (report.signal, reading, used.amount) {
             (Some(signal), ..) => failed(format!("ended by signal {}", signal_name(signal)), None),
-            (None, Err(reason), _) => failed(reason.to_owned(), None),
+            (None, Err(failing), _) => failed(failing.reason, failing.guard),
             (None, Ok(_), None) => {
                 failed("the process did not say how much work it did".into(), None)
             }
             (None, Ok(reading), Some(amount)) => {
                 match Observation::ended(pull, reading.reward, amount) {
                     Ok(observation) => Outcome {
-                        observation,
-                        failure: None,
-                        consumption: used.amount,
                         score: reading.score,
                         is_clamped: reading.is_clamped,
-                        measured,
+                        read: Some(reading.text),
+                        ..Outcome::of(observation, used.amount, measured)
                     },
                     Err(error) => failed(error.to_string(), None),
                 }

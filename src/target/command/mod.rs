@@ -1,8 +1,9 @@
-//! A program as target: one supervisor per slot, the reward from its exit code or its output.
+//! A program as target: one runner per slot, the reward from the exit code or the output.
 //!
 //! ```
 //! use captime::round::{ArmId, Limit, Pull};
 //! use captime::scenario::{Guards, Resource, Target, parse};
+//! use captime::target::Start;
 //! use captime::target::command::Commands;
 //!
 //! let text = "target: {command: [solve, '-d={decay}'], reward: {exit: [10]}}\n\
@@ -18,7 +19,7 @@
 //!     scratch: std::env::temp_dir(),
 //! };
 //! let pull = Pull::new(ArmId::from_index(0), Limit::new(4.0)?);
-//! let launch = commands.launch(pull, 1, 1, &commands.scratch);
+//! let launch = commands.fill(&Start::alone(pull, 1), &commands.scratch);
 //! assert_eq!(launch.arguments, ["solve", "-d=0.8"]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -28,169 +29,126 @@ mod judge;
 mod reward;
 mod scratch;
 
-pub use commands::{CommandRun, Commands};
+pub use commands::Commands;
 pub use reward::{Reading, Source};
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
+use captime_limit::{Level, LimitError, MemoryControl, Setup, Supervisor};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::{Ended, Ending, Ends, Inexact, Start, Target};
-use crate::limit::{Canceller, Level, LimitError, MemoryControl, Setup, Supervisor};
-
-/// How often a run that was told to end, but may not have begun, is told again.
-const INSIST: Duration = Duration::from_millis(5);
+use super::{Cancel, Ended, Ending, Ends, Enforcement, Inexact, Runner, Start, Target};
 
 /// Runs commands in slots.
 #[derive(Debug)]
 pub struct CommandTarget {
     slots: Vec<Slot>,
+    enforcement: Option<Enforcement>,
 }
 
 #[derive(Debug)]
 struct Slot {
     starts: UnboundedSender<Start>,
-    is_stopped: Arc<AtomicBool>,
-    canceller: Canceller,
+    cancel: Arc<Cancel>,
 }
 
 impl CommandTarget {
-    /// Starts a supervisor per slot; `cpus` are those of each slot, if they have their own.
-    pub async fn start(
-        commands: Arc<Commands>,
-        setup: &Setup,
-        slots: usize,
+    /// A slot on each runner; `cpus` are those of each slot, if they have their own. Call it inside a tokio runtime.
+    pub fn on(
+        runners: Vec<Box<dyn Runner>>,
+        commands: &Arc<Commands>,
         cpus: Option<Vec<Vec<usize>>>,
-        ends: Ends,
-    ) -> Result<(Self, serde_json::Value), LimitError> {
-        let mut supervisors = vec![];
-        for _ in 0..slots {
-            supervisors.push(Supervisor::start(setup).await?);
-        }
-        let promised = Promise::of(&supervisors);
-        let mut all = vec![];
-        for (number, supervisor) in supervisors.into_iter().enumerate() {
+        ends: &Ends,
+    ) -> Self {
+        // Slots may differ. Then the session promises what the weakest of them keeps.
+        let all = runners.iter().map(|runner| runner.enforcement());
+        let enforcement = all.reduce(Enforcement::weaker);
+        let promised = enforcement.map_or(Inexact::default(), |enforcement| Inexact {
+            cpu: enforcement.level != Level::Cgroup2,
+            memory: enforcement.memory == MemoryControl::Sampled,
+        });
+        let slots = runners.into_iter().enumerate().map(|(number, runner)| {
             let (starts, inbox) = unbounded_channel();
-            let is_stopped = Arc::new(AtomicBool::new(false));
-            let canceller = supervisor.canceller();
+            let cancel = Arc::new(Cancel::default());
             let worker = Worker {
-                commands: Arc::clone(&commands),
-                supervisor,
+                commands: Arc::clone(commands),
+                runner,
                 cpus: cpus.as_ref().and_then(|cpus| cpus.get(number).cloned()),
-                promised: promised.inexact(),
-                is_stopped: Arc::clone(&is_stopped),
+                promised,
+                cancel: Arc::clone(&cancel),
                 ends: ends.clone(),
             };
             tokio::spawn(worker.work(inbox));
-            all.push(Slot {
-                starts,
-                is_stopped,
-                canceller,
-            });
-        }
-        Ok((Self { slots: all }, promised.enforcement()))
-    }
-}
-
-/// What holds in every slot of a session: slots may differ, and then the weakest is what can be promised.
-#[derive(Debug, Clone, Copy)]
-struct Promise {
-    level: Level,
-    memory: MemoryControl,
-}
-
-impl Promise {
-    fn of(supervisors: &[Supervisor]) -> Self {
-        let mut levels = supervisors.iter().map(Supervisor::level);
-        let mut memories = supervisors.iter().map(Supervisor::memory_control);
-        let first = memories.next().unwrap_or(MemoryControl::Sampled);
+            Slot { starts, cancel }
+        });
         Self {
-            level: if levels.all(|level| level == Level::Cgroup2) {
-                Level::Cgroup2
-            } else {
-                Level::Subreaper
-            },
-            memory: memories.fold(first, |weakest, memory| match memory {
-                MemoryControl::Sampled => memory,
-                MemoryControl::Cgroup1 | MemoryControl::Cgroup2 => weakest,
-            }),
+            slots: slots.collect(),
+            enforcement,
         }
     }
 
-    fn inexact(self) -> Inexact {
-        Inexact {
-            cpu: self.level != Level::Cgroup2,
-            memory: self.memory == MemoryControl::Sampled,
-        }
+    /// How exactly limits are kept in every slot.
+    pub fn enforcement(&self) -> Option<Enforcement> {
+        self.enforcement
     }
+}
 
-    fn enforcement(self) -> serde_json::Value {
-        serde_json::json!({"level": self.level, "memory": self.memory})
+/// Runners on this machine, a supervisor process each.
+pub async fn local_runners(
+    setup: &Setup,
+    slots: usize,
+) -> Result<Vec<Box<dyn Runner>>, LimitError> {
+    let mut runners: Vec<Box<dyn Runner>> = vec![];
+    for _ in 0..slots {
+        runners.push(Box::new(Supervisor::start(setup).await?));
     }
+    Ok(runners)
 }
 
 impl Target for CommandTarget {
     fn start(&mut self, start: Start) {
         let slot = &self.slots[start.slot];
-        slot.is_stopped.store(false, Ordering::SeqCst);
+        slot.cancel.reset();
         // Its worker ends only when this sender is gone.
         let _ = slot.starts.send(start);
     }
 
     fn stop(&mut self, slot: usize) {
-        self.slots[slot].is_stopped.store(true, Ordering::SeqCst);
-        self.slots[slot].canceller.cancel();
+        self.slots[slot].cancel.raise();
     }
 }
 
 /// One slot at work.
 struct Worker {
     commands: Arc<Commands>,
-    supervisor: Supervisor,
+    runner: Box<dyn Runner>,
     cpus: Option<Vec<usize>>,
     promised: Inexact,
-    is_stopped: Arc<AtomicBool>,
+    cancel: Arc<Cancel>,
     ends: Ends,
 }
 
 impl Worker {
     async fn work(mut self, mut inbox: UnboundedReceiver<Start>) {
         while let Some(start) = inbox.recv().await {
-            let canceller = self.supervisor.canceller();
+            let cpus = self.cpus.clone();
             let run = self
                 .commands
-                .run(&mut self.supervisor, &start, self.cpus.clone());
-            tokio::pin!(run);
-            let mut done = loop {
-                tokio::select! {
-                    biased;
-                    done = &mut run => break done,
-                    () = tokio::time::sleep(INSIST), if self.is_stopped.load(Ordering::SeqCst) => canceller.cancel(),
-                    () = stopped(&self.is_stopped), if !self.is_stopped.load(Ordering::SeqCst) => {}
-                }
-            };
-            if let Ending::Brought(outcome) | Ending::NotStarted(outcome) = &mut done.ending {
+                .run(self.runner.as_mut(), &start, cpus, &self.cancel);
+            let mut ending = run.await;
+            if let Ending::Brought(outcome) | Ending::NotStarted(outcome) = &mut ending {
                 let inexact = &mut outcome.measured.inexact;
                 *inexact = inexact.beyond(self.promised);
             }
             let ended = Ended {
                 slot: start.slot,
                 round: start.round,
-                ending: done.ending,
+                ending,
             };
             if self.ends.send(ended).is_err() {
                 break;
             }
         }
-        self.supervisor.close().await;
-    }
-}
-
-/// Looks at the flag now and then: it is raised once a session, and cancelling by itself is at once.
-async fn stopped(flag: &AtomicBool) {
-    while !flag.load(Ordering::SeqCst) {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        self.runner.close().await;
     }
 }

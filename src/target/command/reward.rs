@@ -1,7 +1,7 @@
 //! The reward of a command, from its exit code or from what it wrote.
 
-use crate::limit::Captured;
 use crate::scenario::{Reward, ScoreForm, ScoreScale};
+use captime_limit::Captured;
 
 /// What a reward was read from, and what it came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,7 @@ pub fn read(
             is_clamped: false,
         }),
         Reward::Exit(solved) => Err(format!("exit code {exit}, which is not {}", either(solved))),
+        Reward::Wrapper { .. } => Err("a wrapper reports on a line of its own".to_owned()),
         Reward::Score { .. } if !success.contains(&exit) => Err(format!(
             "exit code {exit}, which is not {}",
             either(success)
@@ -102,29 +103,37 @@ fn score_text(form: &ScoreForm, source: Source<'_>) -> Result<String, String> {
         Source::File(bytes) => (bytes, &[][..], 0),
     };
     match form {
-        ScoreForm::Pattern(pattern) => {
+        ScoreForm::Pattern(pattern) | ScoreForm::LastMatch(pattern) => {
+            let is_last = matches!(form, ScoreForm::LastMatch(_));
             let (head, tail) = (utf8(head, false)?, utf8(tail, true)?);
             let is_cut = dropped > 0;
-            // What touches the gap may go on in it: `score=0.12` and then `345`.
+            // A match that touches the gap may continue in it: `score=0.12` and then `345`.
             let heads = pattern.captures_iter(head).map(|found| {
                 (
                     is_cut && touches(&found, |all| all.end() == head.len()),
                     found,
+                    head,
                 )
             });
-            // A pattern may match nothing at all, which an end that is not there must not count for.
+            // A pattern may match nothing at all; an end that is not there must not count as a match.
             let tails = is_cut
                 .then(|| pattern.captures_iter(tail))
                 .into_iter()
                 .flatten()
-                .map(|found| (touches(&found, |all| all.start() == 0), found));
+                .map(|found| (touches(&found, |all| all.start() == 0), found, tail));
             let mut found = heads.chain(tails);
-            let Some((is_torn, only)) = found.next() else {
+            let Some(mut taken) = found.next() else {
                 return Err(format!("nothing in the output matches `{pattern}`"));
             };
-            if found.next().is_some() {
-                return Err(format!("more than one match of `{pattern}` in the output"));
+            if let Some(other) = found.next() {
+                if !is_last {
+                    return Err(format!(
+                        "more than one match of `{pattern}` in the output; `which: last` takes the last one"
+                    ));
+                }
+                taken = found.last().unwrap_or(other);
             }
+            let (is_torn, only, text) = taken;
             if is_torn {
                 return Err(format!(
                     "the match of `{pattern}` touches the part of the output that was too long to be kept; \
@@ -134,6 +143,7 @@ fn score_text(form: &ScoreForm, source: Source<'_>) -> Result<String, String> {
             let group = only
                 .get(1)
                 .ok_or_else(|| format!("the group of `{pattern}` matched nothing"))?;
+            whole_number(group.as_str(), &text[group.end()..], pattern)?;
             Ok(group.as_str().to_owned())
         }
         ScoreForm::Whole => {
@@ -159,6 +169,30 @@ fn score_text(form: &ScoreForm, source: Source<'_>) -> Result<String, String> {
             }
         }
     }
+}
+
+/// Refuses a group that ends in the middle of a number: `([0-9.]+)` takes 1 of `1e-3`.
+fn whole_number(group: &str, rest: &str, pattern: &regex::Regex) -> Result<(), String> {
+    let more: String = rest
+        .chars()
+        .take_while(|letter| is_of_number(*letter))
+        .collect();
+    let is_number = |text: &str| text.trim().parse::<f64>().is_ok();
+    let longer = (1..=more.len())
+        .map(|length| format!("{}{}", group.trim_start(), &more[..length]))
+        .rfind(|longer| is_number(longer));
+    match longer {
+        // `0.5.` ends a sentence.
+        Some(longer) if is_number(group) && !longer.ends_with('.') => Err(format!(
+            "the match of `{pattern}` ends in the middle of the number {longer}; write `(\\S+)` to take the whole word"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What a number may consist of; ASCII only.
+fn is_of_number(letter: char) -> bool {
+    letter.is_ascii_digit() || matches!(letter, '.' | 'e' | 'E' | '+' | '-')
 }
 
 fn touches(found: &regex::Captures<'_>, gap: impl Fn(regex::Match<'_>) -> bool) -> bool {
@@ -281,6 +315,43 @@ mod tests {
                 .unwrap_err()
                 .contains("matched nothing")
         );
+    }
+
+    #[test]
+    fn a_match_that_ends_in_the_middle_of_a_number_is_refused() {
+        let digits = score(pattern("rmse=([0-9.]+)"), Some((1.0, 0.0)));
+        let error = reward(&digits, b"rmse=1e-3\n").unwrap_err();
+        assert!(
+            error.contains("the number 1e-3") && error.contains(r"(\S+)"),
+            "{error}"
+        );
+        assert!(reward(&digits, b"rmse=0.5e0").is_err());
+        for whole in [
+            "rmse=0.5\n",
+            "rmse=0.5, r2=3",
+            "rmse=0.5e",
+            "rmse=0.5s",
+            "rmse=0.5-",
+        ] {
+            assert_eq!(reward(&digits, whole.as_bytes()), Ok(0.5), "{whole}");
+        }
+        let word = score(pattern(r"rmse=(\S+)"), Some((1.0, 0.0)));
+        assert_eq!(reward(&word, b"rmse=1e-3\n"), Ok(0.999));
+    }
+
+    #[test]
+    fn the_last_match_counts_if_asked_for() {
+        let last = |text: &str| {
+            let form = ScoreForm::LastMatch(regex::Regex::new(text).unwrap());
+            score(form, Some((1.0, 0.0)))
+        };
+        let epochs = b"epoch 1 loss=0.9\nepoch 2 loss=0.5\nepoch 3 loss=0.25\n";
+        assert_eq!(reward(&last(r"loss=(\S+)"), epochs), Ok(0.75));
+        assert_eq!(reward(&last(r"loss=(\S+)"), b"loss=0.5"), Ok(0.5));
+        assert!(reward(&last(r"loss=(\S+)"), b"").is_err());
+        let only = score(pattern(r"loss=(\S+)"), None);
+        let error = reward(&only, epochs).unwrap_err();
+        assert!(error.contains("`which: last`"), "{error}");
     }
 
     #[test]

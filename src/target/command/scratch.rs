@@ -1,4 +1,4 @@
-//! A fresh folder per round, removed after it.
+//! A fresh scratch folder for each round, removed afterwards.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -7,15 +7,20 @@ use std::path::{Path, PathBuf};
 
 use crate::round::Round;
 
-/// The folder of one round; what is in it goes with it.
+/// The scratch folder of one round. Its content is removed with it.
 #[derive(Debug)]
 pub(super) struct Scratch {
     path: PathBuf,
 }
 
 impl Scratch {
+    /// Where the folder of a round is.
+    pub(super) fn folder(parent: &Path, round: Round) -> PathBuf {
+        parent.join(format!("round-{round}"))
+    }
+
     pub(super) fn make(parent: &Path, round: Round) -> io::Result<Self> {
-        let path = parent.join(format!("round-{round}"));
+        let path = Self::folder(parent, round);
         // Left by a captime that was killed in this very round.
         if path.exists() {
             remove(&path)?;
@@ -25,10 +30,6 @@ impl Scratch {
             .mode(0o700)
             .create(&path)?;
         Ok(Self { path })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Puts a file next to the folder's content, for the command to read.
@@ -50,7 +51,7 @@ impl Scratch {
     }
 }
 
-/// Removes a folder, also one whose owner took away his own rights to it.
+/// Removes a folder, even if it denies access to its owner.
 fn remove(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(path).or_else(|_| {
         allow(path);
@@ -83,9 +84,9 @@ mod tests {
         fs::create_dir_all(&left).unwrap();
         fs::set_permissions(&left, fs::Permissions::from_mode(0o000)).unwrap();
         let scratch = Scratch::make(parent.path(), Round(3)).unwrap();
-        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(&scratch.path).unwrap().count(), 0);
         assert_eq!(
-            fs::metadata(scratch.path()).unwrap().permissions().mode() & 0o777,
+            fs::metadata(&scratch.path).unwrap().permissions().mode() & 0o777,
             0o700
         );
         scratch.write("stdin", "text").unwrap();

@@ -1,4 +1,4 @@
-//! Users without rights of their own to whom a part of the control groups was given.
+//! Unprivileged users to whom a part of the control groups was delegated.
 
 use std::fs::{Permissions, create_dir, read_to_string, remove_dir, set_permissions, write};
 use std::io::Write;
@@ -7,14 +7,15 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use captime::limit::Level;
+use captime_limit::Level;
 use serde_json::Value;
 
+use super::captime;
 use super::scarce::text;
-use super::stage::{Stage, captime, skip};
+use super::stage::{Stage, skip};
 use super::traces::{leaving_nothing, leaving_nothing_after};
 
-/// A user to whom nothing belongs.
+/// An unprivileged user.
 pub struct Somebody {
     uid: u32,
     program: PathBuf,
@@ -89,7 +90,7 @@ fn legacy() -> Option<&'static Path> {
     Some(Path::new("/sys/fs/cgroup/memory")).filter(|folder| folder.join("tasks").exists())
 }
 
-/// Groups that belong to somebody.
+/// Groups that were delegated to a user.
 pub struct Delegated<'a> {
     to: &'a Somebody,
     /// All of them, the outermost first.
@@ -172,7 +173,7 @@ impl<'a> Delegated<'a> {
 
 fn remove(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
-        // Where captime itself was, which it cannot remove; nobody is in it.
+        // The group that captime itself was in, which it cannot remove. It is empty.
         let _ = remove_dir(folder.join("captime.shelter"));
         let removed = remove_dir(folder);
         let left: Vec<_> = std::fs::read_dir(folder)
@@ -334,11 +335,15 @@ fn check_without_a_scenario_says_what_this_machine_enforces() {
     assert_eq!(text(&output.stderr), "");
     let check = text(&output.stdout);
     let words: Vec<&str> = check.lines().map(|line| &line[..8]).collect();
-    assert_eq!(words[..4], ["level   ", "wall    ", "cpu     ", "memory  "]);
+    assert_eq!(
+        words[..5],
+        ["level   ", "wall    ", "cpu     ", "memory  ", "contain "]
+    );
     let level = Stage::at(Level::Cgroup2).map_or("subreaper", |stage| stage.level().name());
     assert!(check.starts_with(&format!("level   {level}: ")), "{check}");
-    // Whoever lacks something is told what, and what to do; whoever lacks nothing, nothing.
-    let is_whole = level == "cgroup2" && check.contains("memory  exact");
+    // If something is missing, `check` says what, and what to do. Otherwise it says nothing.
+    let is_contained = !check.contains("contain off");
+    let is_whole = level == "cgroup2" && check.contains("memory  exact") && is_contained;
     assert_eq!(said(&check, "missing").is_empty(), is_whole, "{check}");
     assert_eq!(said(&check, "more").is_empty(), is_whole, "{check}");
 }

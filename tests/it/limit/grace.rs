@@ -1,4 +1,4 @@
-//! A grace period lasts no longer than somebody waits for its end: it is cut short by a further request, and by our own death.
+//! A grace period is cut short by a further request, and by the death of captime.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use super::captime;
 use super::keeping::{for_each_level, pid};
-use super::stage::{Stage, captime};
+use super::stage::Stage;
 use super::traces::groups_of_are_gone;
 
 /// Says when it is asked to leave, and stays; ends by itself after 20 s.

@@ -1,4 +1,4 @@
-//! The limits against programs that misbehave, at both levels; the programs' own books tell the truth.
+//! Limits against programs that misbehave, at both levels. The programs' own logs tell the truth.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,10 +7,17 @@
     reason = "test code: a panic is a failure, and a skipped test says so"
 )]
 
-mod behaviours;
 mod delegated;
 mod grace;
 mod keeping;
 mod scarce;
+#[allow(dead_code, reason = "the tests of the limiter itself use the rest")]
+#[path = "../../../crates/limit/tests/it/stage.rs"]
 pub mod stage;
 pub mod traces;
+mod unprivileged;
+
+/// The program under test.
+pub fn captime() -> std::path::PathBuf {
+    env!("CARGO_BIN_EXE_captime").into()
+}

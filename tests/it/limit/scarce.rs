@@ -4,11 +4,12 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 
-use captime::limit::{Launch, Level, LimitError, Limits};
+use captime_limit::{Launch, Level, LimitError, Limits};
 use serde_json::Value;
 
+use super::captime;
 use super::delegated::{Delegated, Somebody};
-use super::stage::{Stage, captime, levels, skip, wall};
+use super::stage::{Stage, levels, skip, wall};
 use super::traces::{leaving_nothing, sweep};
 
 pub fn text(bytes: &[u8]) -> String {
@@ -31,7 +32,7 @@ fn ten_megabytes_of_arguments_are_refused_by_name() {
             "{error}"
         );
         assert!(error.to_string().contains("`true`"), "{error}");
-        // The slot goes on.
+        // The slot continues.
         let report = stage.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
         assert_eq!(report.exit_code, Some(0));
     }
@@ -95,7 +96,7 @@ fn exhausted_descriptors_are_a_clear_error() {
                 command.args(["-c", &script]).arg(captime());
                 leaving_nothing(&mut command)
             };
-            // Without a limit nobody asks for the memory controller.
+            // Without a limit, the memory controller is not used.
             let is_exact = stage.keeps_memory() && !memory.is_empty();
             works_once_there_is_enough(run, 3..34, "Too many open files", is_exact);
         }
@@ -141,7 +142,7 @@ fn a_reached_process_limit_is_a_clear_error() {
     }
 }
 
-/// Shell: at most so many processes; shells differ in how that is said.
+/// Shell: at most this many processes. Shells differ in the syntax.
 fn limited(processes: u32) -> String {
     format!("ulimit -u {processes} 2>/dev/null || ulimit -p {processes}")
 }
@@ -158,7 +159,8 @@ fn without_any_rights_the_level_is_subreaper_and_says_so() {
             .args(memory)
             .args(["--", "sleep", "20"]);
         let output = leaving_nothing(&mut command);
-        let seen: Value = serde_json::from_slice(&output.stderr).unwrap();
+        let stderr = text(&output.stderr);
+        let seen: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
         assert_eq!(output.status.code(), Some(124));
         assert_eq!(seen["level"], "subreaper");
         assert_eq!(
@@ -193,7 +195,8 @@ fn without_a_cgroup_filesystem_limits_still_hold() {
         skip(&"no private mounts here");
         return;
     }
-    let seen: Value = serde_json::from_slice(&output.stderr).unwrap();
+    let stderr = text(&output.stderr);
+    let seen: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
     assert_eq!(
         (&seen["level"], &seen["cause"]),
         (&"subreaper".into(), &"wall".into())
@@ -225,7 +228,7 @@ fn many_at_once_all_have_exact_memory_limits() {
         skip(&"no memory controller");
         return;
     }
-    // Each sweeps where all the others are just making their groups; and somebody does nothing else.
+    // Each sweeps where all the others are just making their groups, and one thread does nothing else.
     let is_over = AtomicBool::new(false);
     let run = || {
         let mut command = Command::new(captime());

@@ -57,7 +57,7 @@ pub fn groups_of_are_gone(pid: u32) {
     are_gone(|| groups_of(pid), "");
 }
 
-/// Waits a little for the dying; fails if something stays.
+/// Waits a little for dying processes. Fails if something stays.
 fn are_gone(left: impl Fn() -> Vec<PathBuf>, said: &str) {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {
@@ -81,7 +81,7 @@ fn processes_of(mark: &str) -> Vec<PathBuf> {
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| {
-            // A dead one has none; those of others cannot be read, and are not ours.
+            // A dead one has none. Those of other users cannot be read, and do not belong to the test.
             let variables = std::fs::read(path.join("environ")).unwrap_or_default();
             variables
                 .split(|&byte| byte == 0)
@@ -90,9 +90,14 @@ fn processes_of(mark: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Removes groups that nobody holds, as every captime does when it starts.
+/// Removes groups that carry captime's mark and that no process holds, as every captime does when it starts.
 pub fn sweep() {
-    for path in groups() {
+    let is_marked = |path: &PathBuf| {
+        ["user.captime", "trusted.captime"]
+            .iter()
+            .any(|mark| rustix::fs::getxattr(path, *mark, &mut [0; 128][..]).is_ok())
+    };
+    for path in groups().into_iter().filter(is_marked) {
         if let Ok(folder) = File::open(&path)
             && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
         {
@@ -102,7 +107,7 @@ pub fn sweep() {
 }
 
 fn groups_of(pid: u32) -> Vec<PathBuf> {
-    let prefix = format!("captime-{pid}-");
+    let prefix = format!("captime-slot-{pid}-");
     let is_its = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default();
         name.to_string_lossy().starts_with(&prefix)
@@ -136,7 +141,12 @@ fn groups() -> Vec<PathBuf> {
         .filter_map(|folder| std::fs::read_dir(folder).ok())
         .flatten()
         .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("captime-"))
+        .filter(|entry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with("captime-slot-")
+        })
         .map(|entry| entry.path())
         .collect()
 }

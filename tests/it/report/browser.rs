@@ -121,6 +121,10 @@ impl Browser {
                 .recv_timeout(PATIENCE)
                 .unwrap_or_else(|_| panic!("the browser does not answer to {method}"));
             if answer["id"] == json!(id) {
+                // A page that is left while it computes something has no answer to that.
+                if answer["error"]["message"] == "Inspected target navigated or closed" {
+                    return Value::Null;
+                }
                 assert!(answer["error"].is_null(), "{method}: {answer}");
                 return answer["result"].clone();
             }
@@ -154,7 +158,7 @@ impl Browser {
         }
     }
 
-    /// Opens a file as somebody would who double-clicks it.
+    /// Opens a file as a double click would.
     pub fn open_file(&mut self, path: &Path) {
         self.open(&format!("file://{}", path.display()));
     }
@@ -171,7 +175,7 @@ impl Browser {
         assert!(went["errorText"].is_null(), "{url}: {went}");
     }
 
-    /// What an expression is worth on the page, once it is settled.
+    /// The value of an expression on the page, once it is settled.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let answer = self.call(
             "Runtime.evaluate",
@@ -229,7 +233,7 @@ impl Browser {
         std::fs::write(path, base64(text)).unwrap();
     }
 
-    /// Nothing was complained about and nothing was asked for since the last time.
+    /// There were no errors and no requests since the last call.
     #[track_caller]
     pub fn assert_quiet(&mut self) {
         // What is still on its way arrives before the answer.
@@ -241,7 +245,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Asked to leave, it takes its helpers with it.
+        // On request, it exits with all its helper processes.
         self.session.clear();
         let bytes = b"{\"id\":999999,\"method\":\"Browser.close\"}\0";
         let _ = self.to.write_all(bytes);

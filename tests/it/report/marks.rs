@@ -1,4 +1,4 @@
-//! What is drawn, and what is told when it is pointed at.
+//! What is drawn, and what tooltips show.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn count(browser: &mut Browser, chart: &str, marks: &str) -> u64 {
     found.as_u64().unwrap()
 }
 
-/// Points at the middle of a mark and gives what is told there.
+/// Points at the middle of a mark and returns the tooltip.
 fn point_at(browser: &mut Browser, chart: &str, mark: &str) -> String {
     let place = browser.evaluate(&format!(
         "{{ const mark = document.querySelector('#chart-{chart} .plot svg {mark}'); mark.scrollIntoView({{block: 'center'}}); \

@@ -1,4 +1,4 @@
-//! Arms that have names of their own, as recorded ones do.
+//! Arms with their own names, like recorded ones.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Journals of runs that never took place, written by the journal's own writer: policy and outcomes are real, time is not.
+//! Simulated runs, written by the journal's own writer: the policy is real, time and outcomes are not.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +9,7 @@ use captime::journal::{
     Appender, End, EndReason, Header, Learned, Machine, OutcomeRecord, PullRecord, Session,
     Syncing, VERSION,
 };
-use captime::orchestrator::{Brief, Next, Plan, State};
+use captime::orchestrator::{Next, Plan, ResolvedScenario, State};
 use captime::round::Round;
 use captime::scenario;
 use rand::{RngExt, SeedableRng};
@@ -27,7 +27,7 @@ pub enum Fate {
     Failed,
 }
 
-/// A run to be made up.
+/// A run to simulate.
 #[derive(Debug, Clone)]
 pub struct Simulated {
     pub name: &'static str,
@@ -146,7 +146,6 @@ impl Simulated {
             Err(error) => panic!("{}\n{text}", error.render(false)),
         };
         let plan = Plan::of(&scenario, &self.instances);
-        let brief = Brief::of(&scenario, &plan);
         let header = Header {
             journal: VERSION,
             captime: "0.1.0".into(),
@@ -165,8 +164,7 @@ impl Simulated {
                 memory: 8 << 30,
             },
             enforcement: json!({"level": "cgroup2", "memory": "cgroup2"}),
-            resolved: serde_json::to_value(&brief).unwrap(),
-            normal: Value::Null,
+            resolved: ResolvedScenario::of(&scenario, &self.instances).stored(),
             scenario: text,
         };
         // Like a target in virtual time: a test needs no disk.
@@ -192,7 +190,7 @@ impl Simulated {
     }
 }
 
-/// A run in the making.
+/// A run being simulated.
 pub struct Making {
     what: Simulated,
     pub folder: PathBuf,
@@ -281,7 +279,7 @@ impl Making {
     }
 }
 
-/// What a pull would have brought: a function of the run's seed and the round.
+/// The outcome of a pull: a function of the run's seed and the round.
 fn outcome(what: &Simulated, pull: &PullRecord, now: f64) -> OutcomeRecord<'static> {
     let Round(round) = pull.round;
     let mut luck = Pcg64Mcg::seed_from_u64(round * 1_000_003 + 17);

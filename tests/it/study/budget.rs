@@ -172,15 +172,93 @@ fn a_folder_gets_a_page_and_the_data() {
             .lines()
             .next()
             .unwrap()
-            .contains("cpu,test_par10_mean")
+            .contains("cpu,sweeps,share_mean")
     );
     let page = read("study.html");
-    assert!(page.contains("function startExam()") && page.contains("\"label\":\"halving\""));
+    assert!(page.contains("function startHoldout()") && page.contains("\"label\":\"halving\""));
     assert!(!page.contains("<script src") && !page.contains("http-equiv=\"refresh"));
-    // A folder that cannot be made is said before anything is played.
+    // A folder that cannot be created is reported before anything is played.
     let file = matrix.file();
     let in_a_file = format!("{file}/out");
     super::study(&[&file, "--budget", "10000h", "--out", &in_a_file])
         .assert()
         .code(1);
+}
+
+#[test]
+fn a_budget_in_b_is_counted_in_runs_of_every_arm_on_each_random_half() {
+    // One run of a and b costs 3 + 5 s on every instance, so 2 B are 16 s.
+    let rows = (0..9).map(|row| format!("i{row},3,5\n"));
+    let matrix = format!("instance,a,b\n{}", rows.collect::<String>());
+    let matrix = Matrix::new(&matrix, FULL);
+    let study = matrix.study(&["--budget", "2B", "--halves", "4"]);
+    let entry = &study[0];
+    assert_eq!((&entry["training"], &entry["test"]), (&json!(5), &json!(4)));
+    assert_eq!(
+        (&entry["halves"], &entry["repetitions"]),
+        (&json!(4), &json!(1))
+    );
+    let mark = &entry["budgets"][0];
+    assert_eq!((&mark["cpu"], &mark["sweeps"]), (&json!(16.0), &json!(2.0)));
+    // Both arms have been run by then, so the answer is the better one: from the median (4) to the best (3).
+    assert_eq!(mark["share"], json!({"mean": 1.0, "se": 0.0}));
+    let file = matrix.file();
+    let refused = refusal(&[&file, "--budget", "2B,1h"]);
+    assert!(refused.contains("mixes times and B"), "{refused}");
+    let refused = refusal(&[&file, "--budget", "xB"]);
+    assert!(refused.contains("not a number of B"), "{refused}");
+}
+
+#[test]
+fn halves_differ_and_are_the_same_under_the_same_seed() {
+    let matrix = Matrix::new(TWO_ARMS, FULL);
+    let study = |seed| {
+        let args = ["--budget", "1m", "--halves", "3", "--seed", seed];
+        matrix.study(&args)[0]["baselines"].clone()
+    };
+    assert_eq!(study("1"), study("1"));
+    assert_ne!(study("1"), study("2"));
+}
+
+#[test]
+fn several_scenarios_are_summed_up_by_mean_and_worst() {
+    let (one, two) = (Matrix::new(TWO_ARMS, FULL), Matrix::new(TWO_ARMS, FULL));
+    let (one, two) = (one.file(), two.file());
+    let args = [
+        one.as_str(),
+        two.as_str(),
+        "--budget",
+        "0.5B,20B",
+        "--repetitions",
+        "2",
+    ];
+    insta::assert_snapshot!(stdout(&args));
+    let refused = refusal(&[&one, &two]);
+    assert!(refused.contains("several scenarios"), "{refused}");
+}
+
+#[test]
+fn with_slots_pulls_are_in_flight_together() {
+    let matrix = Matrix::new(TWO_ARMS, FULL);
+    let study = |slots: &str| {
+        let args = [
+            "--budget",
+            "20s,60s",
+            "--repetitions",
+            "3",
+            "--slots",
+            slots,
+        ];
+        matrix.study(&args)
+    };
+    let (one, four) = (study("1"), study("4"));
+    assert_eq!(
+        one,
+        matrix.study(&["--budget", "20s,60s", "--repetitions", "3"])
+    );
+    assert_ne!(one, four);
+    // What is in flight when the budget is spent is lost: the budget counts what has ended.
+    for mark in four[0]["budgets"].as_array().unwrap() {
+        assert!(mark["spent"]["mean"].as_f64() <= mark["cpu"].as_f64());
+    }
 }

@@ -1,4 +1,4 @@
-//! `captime study` where pulls are really run.
+//! `captime study` on real targets.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::scene::{Scene, expect, story};
+use crate::test_run::{TestRun, expect, story};
 
 /// Six forests, limited by work, so that every study of them is the same to the last bit.
 const FORESTS: &str = "\
@@ -19,27 +19,27 @@ budget: {rounds: 24}
 seed: 3
 ";
 
-fn scene(scenario: &str) -> Scene {
-    let scene = Scene::new(scenario);
+fn test_run(scenario: &str) -> TestRun {
+    let test_run = TestRun::new(scenario);
     let mut rows = String::from("a,b,y\n");
     for row in 0..80 {
         let (a, b) = (row * 7 % 13, row * 5 % 11);
         writeln!(rows, "{a},{b},{}", a * a + 3 * b).unwrap();
     }
-    scene.write("data.csv", &rows);
-    scene
+    test_run.write("data.csv", &rows);
+    test_run
 }
 
-fn study(scene: &Scene, args: &[&str]) -> Value {
+fn study(test_run: &TestRun, args: &[&str]) -> Value {
     let args = [&["study", "s.yaml", "--format", "json"], args].concat();
-    let (json, _) = expect(&scene.captime(&args), 0);
+    let (json, _) = expect(&test_run.captime(&args), 0);
     serde_json::from_str(&json).unwrap()
 }
 
 #[test]
 fn policies_are_compared_by_reward_and_gain() {
-    let scene = scene(FORESTS);
-    let json = study(&scene, &["--out", "real", "--repetitions", "2"]);
+    let test_run = test_run(FORESTS);
+    let json = study(&test_run, &["--out", "real", "--repetitions", "2"]);
     assert_eq!(json.as_array().unwrap().len(), 2);
     for entry in json.as_array().unwrap() {
         assert_eq!(entry["rounds"], 24);
@@ -50,7 +50,7 @@ fn policies_are_compared_by_reward_and_gain() {
         assert!(entry["gain"]["mean"].as_f64() < entry["reward"]["mean"].as_f64());
         assert_eq!(entry["gain_curve"].as_array().unwrap().len(), 24);
     }
-    let out = scene.path().join("real");
+    let out = test_run.path().join("real");
     for file in [
         "study.html",
         "curves.csv",
@@ -66,32 +66,32 @@ fn policies_are_compared_by_reward_and_gain() {
     // Every run is a run like any other.
     for run in ["rcucb-1", "uniform-2", "calibration"] {
         let folder = format!("real/runs/{run}");
-        expect(&scene.captime(&["best", &folder]), 0);
+        expect(&test_run.captime(&["best", &folder]), 0);
     }
-    let (text, _) = expect(&scene.captime(&["study", "s.yaml", "--out", "real"]), 0);
+    let (text, _) = expect(&test_run.captime(&["study", "s.yaml", "--out", "real"]), 0);
     assert!(text.contains("gain") && !text.contains("regret"), "{text}");
 }
 
 #[test]
 fn a_study_that_was_left_goes_on_and_ends_as_if_it_had_not_been() {
-    let left = scene(FORESTS);
+    let left = test_run(FORESTS);
     study(&left, &["--out", "real", "--rounds", "9"]);
     // As if it had been killed while a line was written.
     let journal = left.path().join("real/runs/rcucb-1/journal.jsonl");
     let text = fs::read(&journal).unwrap();
     fs::write(&journal, &text[..text.len() - 20]).unwrap();
     let again = study(&left, &["--out", "real"]);
-    let whole = study(&scene(FORESTS), &["--out", "real"]);
+    let whole = study(&test_run(FORESTS), &["--out", "real"]);
     assert_eq!(again, whole);
 }
 
 #[test]
 fn the_wall_budget_ends_it_and_another_scenario_is_refused() {
-    let wall = scene(&FORESTS.replace("rounds: 24", "rounds: 1000000, wall: 300ms"));
+    let wall = test_run(&FORESTS.replace("rounds: 24", "rounds: 1000000, wall: 300ms"));
     let output = wall.captime(&["study", "s.yaml", "--out", "real"]);
     let (table, said) = expect(&output, 0);
-    assert!(said.contains("the wall budget of 300 ms is over"), "{said}");
-    assert!(table.contains("rcucb") || said.contains("nothing has been played"));
+    assert!(said.contains("time budget (300 ms) used up"), "{said}");
+    assert!(table.contains("rcucb") || said.contains("no round is over yet"));
     wall.write(
         "s.yaml",
         &FORESTS.replace("trees: [2, 4, 8]", "trees: [3, 4, 8]"),
@@ -109,8 +109,8 @@ fn the_wall_budget_ends_it_and_another_scenario_is_refused() {
 }
 
 /// How many rounds of this run were played.
-fn rounds(scene: &Scene, run: &str) -> usize {
-    story(&scene.path().join("real/runs").join(run)).1.len()
+fn rounds(test_run: &TestRun, run: &str) -> usize {
+    story(&test_run.path().join("real/runs").join(run)).1.len()
 }
 
 #[test]
@@ -122,22 +122,21 @@ limits: {of: wall, wall: 20s, calibrate: {points: 3}}
 policy: [uniform, fixed]
 budget: {rounds: 2, wall: 500ms}
 ";
-    let scene = Scene::new(slow);
+    let test_run = TestRun::new(slow);
     let study = ["study", "s.yaml", "--out", "real"];
-    let (table, said) = expect(&scene.captime(&study), 0);
+    let (table, said) = expect(&test_run.captime(&study), 0);
     assert_eq!(table, "");
     assert!(
-        said.contains("the wall budget of 500 ms is over")
-            && said.contains("nothing has been played yet"),
+        said.contains("time budget (500 ms) used up") && said.contains("no round is over yet"),
         "{said}"
     );
-    assert!(rounds(&scene, "calibration") < 4);
-    assert!(!scene.path().join("real/runs/uniform-1").exists());
-    // Raised, it goes on with what was measured.
-    scene.write("s.yaml", &slow.replace("wall: 500ms", "wall: 10m"));
-    let (table, _) = expect(&scene.captime(&study), 0);
+    assert!(rounds(&test_run, "calibration") < 4);
+    assert!(!test_run.path().join("real/runs/uniform-1").exists());
+    // With a raised budget, it resumes with what was measured.
+    test_run.write("s.yaml", &slow.replace("wall: 500ms", "wall: 10m"));
+    let (table, _) = expect(&test_run.captime(&study), 0);
     assert!(table.contains("uniform"), "{table}");
-    assert_eq!(rounds(&scene, "calibration"), 4);
+    assert_eq!(rounds(&test_run, "calibration"), 4);
 }
 
 #[test]
@@ -145,35 +144,35 @@ fn policies_take_turns_so_that_whatever_ends_a_study_they_have_played_as_much() 
     let endless = FORESTS
         .replace("rounds: 24", "rounds: 1000000, wall: 4s")
         .replace("[rcucb, uniform]", "[rcucb, uniform, fixed]");
-    let scene = scene(&endless);
+    let test_run = test_run(&endless);
     let since = Instant::now();
-    expect(&scene.captime(&["study", "s.yaml", "--out", "real"]), 0);
-    // Fits of a hundredth of what writing them down takes: the budget is of all of it.
+    expect(&test_run.captime(&["study", "s.yaml", "--out", "real"]), 0);
+    // Fits take a hundredth of the time of recording them. The budget covers both.
     assert!(
         since.elapsed() < Duration::from_mins(1),
         "{:?}",
         since.elapsed()
     );
-    let played = ["rcucb-1", "uniform-1", "fixed-1"].map(|run| rounds(&scene, run));
+    let played = ["rcucb-1", "uniform-1", "fixed-1"].map(|run| rounds(&test_run, run));
     let (most, least) = (played.iter().max().unwrap(), played.iter().min().unwrap());
     assert!(*least >= 2 && most - least <= 1, "{played:?}");
 }
 
 #[test]
 fn recording_goes_on_and_what_was_recorded_is_replayed_with_calibrated_limits() {
-    let scene = scene(&FORESTS.replace("of: work, work: 1e9", "of: cpu, cpu: 5s"));
+    let test_run = test_run(&FORESTS.replace("of: work, work: 1e9", "of: cpu, cpu: 5s"));
     let record = |times: &str| {
         let args = ["record", "s.yaml", "--times", times, "--out", "recorded"];
-        expect(&scene.captime(&args), 0).0
+        expect(&test_run.captime(&args), 0).0
     };
     let table = |name: &str| {
-        let path = scene.path().join("recorded").join(name);
+        let path = test_run.path().join("recorded").join(name);
         fs::read_to_string(path).unwrap()
     };
     record("2");
     let first = table("consumption.csv");
     // Torn in the last line: one run is measured again, the others stay.
-    let journal = scene.path().join("recorded/journal.jsonl");
+    let journal = test_run.path().join("recorded/journal.jsonl");
     let text = fs::read(&journal).unwrap();
     fs::write(&journal, &text[..text.len() - 20]).unwrap();
     let line = record("4");
@@ -187,23 +186,23 @@ fn recording_goes_on_and_what_was_recorded_is_replayed_with_calibrated_limits() 
     );
     assert_eq!(table("reward.csv").lines().count(), 5);
     // What is printed holds for a scenario in any folder.
-    let folder = scene.path().join("recorded");
+    let folder = test_run.path().join("recorded");
     let folder = folder.display();
     let expected = format!(
-        "target: {{recorded: {{consumption: {folder}/consumption.csv, reward: {folder}/reward.csv, cutoff: 5s}}}}\n"
+        "target: {{recorded: {{consumption: {folder}/consumption.csv, reward: {folder}/reward.csv, cutoff: 5s}}}}\narms: {{file: {folder}/arms.csv}}\n"
     );
     assert_eq!(line, expected);
-    let (why, said) = expect(&scene.captime(&["explain", "recorded", "8"]), 0);
+    let (why, said) = expect(&test_run.captime(&["explain", "recorded", "8"]), 0);
     assert!(
-        why.contains("round 8:") && why.contains("`captime record` runs every arm in its turn"),
+        why.contains("round 8:") && why.contains("`captime record` runs every arm in turn"),
         "{why}"
     );
-    assert_eq!(said, "", "nobody would have chosen otherwise");
+    assert_eq!(said, "", "no policy would have chosen otherwise");
     // Replayed: the same scenario on another target.
     let rest = FORESTS.split_once("limits").unwrap().1;
     let rest = rest.replace("of: work, work: 1e9", "of: cpu, cpu: 5s");
-    scene.write("s.yaml", &format!("name: replay\n{line}limits{rest}"));
-    let json = study(&scene, &["--repetitions", "3"]);
+    test_run.write("s.yaml", &format!("name: replay\n{line}limits{rest}"));
+    let json = study(&test_run, &["--repetitions", "3"]);
     assert_eq!(
         (&json[0]["arms"], &json[0]["limits"]),
         (&6.into(), &4.into())

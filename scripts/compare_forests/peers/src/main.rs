@@ -1,5 +1,5 @@
 //! One fit of a forest from crates.io, for scripts/compare-forests: `forest-peers PEER CODED TEST_ROWS TREES MTRY NODE
-//! FRACTION THREADS SEED`. CODED is a CSV of numbers with the target first; the answer is a line of JSON.
+//! FRACTION THREADS SEED`. CODED is a CSV of numbers with the target first. Prints a line of JSON.
 
 use std::error::Error;
 use std::fs;
@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Training and test rows; test rows are numbered from 1.
+/// Training and test rows. Test rows are numbered from 1.
 fn read(coded: &str, test_rows: &str) -> Result<(Part, Part), Box<dyn Error>> {
     let text = fs::read_to_string(coded)?;
     let mut is_test = vec![false; text.lines().count() - 1];

@@ -7,7 +7,7 @@ use crate::round::{LimitGrid, Observation, Price, Pull, Round};
 use crate::scenario::Resource;
 use crate::space::{Parameter, Space, Value};
 
-/// Two arms that always bring the same, and what is needed to play them.
+/// Two arms with constant outcomes, and what is needed to play them.
 struct Play {
     policy: Box<dyn Policy>,
     rng: Pcg64Mcg,
@@ -44,7 +44,7 @@ impl Play {
     }
 }
 
-/// The number that stands after these words.
+/// The number after these words.
 fn number_after(text: &str, words: &str) -> f64 {
     let rest = text.split_once(words).unwrap_or_else(|| panic!("{text}")).1;
     let end = rest.find([',', ' ']).unwrap_or(rest.len());
@@ -58,7 +58,7 @@ fn as_many_more_pulls_as_foretold_bring_the_runner_up_forward() {
         play.constant(rounds);
         let chosen = play.choose();
         let text = otherwise(&play.policy.explain()).unwrap();
-        let foretold = number_after(&text, "after some ");
+        let foretold = number_after(&text, "after about ");
         let reward = if chosen.arm.index() == 0 { 0.6 } else { 0.5 };
         let mut pulls = 0.0;
         loop {
@@ -68,7 +68,7 @@ fn as_many_more_pulls_as_foretold_bring_the_runner_up_forward() {
                 break;
             }
         }
-        // The logarithm grows meanwhile and widens the rarer arm more, so it comes rather sooner.
+        // The logarithm grows meanwhile and widens the rarer arm more, so it happens a little sooner.
         assert!(
             pulls <= foretold && pulls >= (0.3 * foretold).floor(),
             "{pulls}: {text}"
@@ -116,7 +116,7 @@ fn told(spec: &str, arms: usize, is_rich: bool, slots: usize) -> Vec<(Explanatio
         Space::numbered(arms).unwrap()
     };
     let words = Words {
-        space: space.clone(),
+        space: &space,
         resource: Resource::Wall,
     };
     let price = Price::new("x", "10 * x", 8.0).unwrap();
@@ -124,7 +124,8 @@ fn told(spec: &str, arms: usize, is_rich: bool, slots: usize) -> Vec<(Explanatio
         Problem::new(arms, LimitGrid::logarithmic(0.5, 8.0, 5).unwrap(), price).unwrap();
     if is_rich {
         problem = problem
-            .with_space(std::sync::Arc::new(space))
+            .with_space(std::sync::Arc::new(space.clone()))
+            .unwrap()
             .with_instances(9);
     }
     let mut policy = PolicyKind::parse(spec).unwrap().build(&problem);
@@ -168,7 +169,7 @@ fn every_policy_says_why_with_numbers_that_mean_something_and_what_else_could_be
                 let has = |words: &str| text.contains(words);
                 assert!(has("\nwhy: ") && has("\nchosen: arm "), "{name}: {text}");
                 assert!(has("\notherwise: "), "{name}: {text}");
-                for wrong in ["infinite", "inf", "NaN", "((", "nothing is known about why"] {
+                for wrong in ["infinite", "inf", "NaN", "((", "the reason is not known"] {
                     assert!(!has(wrong), "{name}: {text}");
                 }
                 assert_eq!(has("p="), is_rich, "{name}: {text}");
@@ -225,7 +226,7 @@ fn an_arm_that_climbs_says_where_it_is_compared() {
             .is_some_and(|chosen| chosen.compared_at > chosen.pull.limit)
     });
     let (explanation, text) = climbing.expect("arms climb");
-    assert!(text.contains("it climbs there"), "{text}");
+    assert!(text.contains("where arms are compared"), "{text}");
     // The first run of an arm has no count, but a draw.
     let first = choices.iter().find(|(explanation, _)| {
         explanation.why == Why::Sample
@@ -235,7 +236,7 @@ fn an_arm_that_climbs_says_where_it_is_compared() {
     });
     let (_, text) = first.expect("some arm runs for the first time");
     assert!(
-        text.contains("drawn gain ") && text.contains("0 pulls tell"),
+        text.contains("drawn gain ") && text.contains("from 0 pulls"),
         "{text}"
     );
     assert_eq!(explanation.why, Why::Sample);
@@ -249,22 +250,22 @@ fn a_turn_says_what_ends_it() {
     why: its turn in rung 1 of 4, with 6 arms left and 1 run of each at this limit; this is its run 1
     chosen: arm 3 (p=2) up to 1 s
       nothing is known about it yet
-      0 pulls tell about it, 0 of the arm in all, 0 under way
+      from 0 pulls, 0 of this arm in total, 0 under way
     next: arm 4 (p=3) up to 1 s
       nothing is known about it yet
-      0 pulls tell about it, 0 of the arm in all, 0 under way
-    otherwise: nothing: the schedule decides; the rung is over when each of 6 arms has had 1 run, then the better half by gain at this limit goes on with about twice the limit
+      from 0 pulls, 0 of this arm in total, 0 under way
+    otherwise: nothing: the schedule decides; the rung is over when each of 6 arms has had 1 run, then the better half by gain at this limit continues with about twice the limit
     ");
     let race = told("race", 6, true, 1);
     let challenge = race.iter().rev().find(|(explanation, _)| {
         matches!(explanation.turn, Some(Turn::Challenge { run: 2.., .. }))
     });
-    let (explanation, text) = challenge.expect("somebody gets that far");
+    let (explanation, text) = challenge.expect("a challenger gets that far");
     let Some(Turn::Challenge {
         incumbent, run, of, ..
     }) = explanation.turn
     else {
-        unreachable!("it was looked for");
+        unreachable!("just found");
     };
     for words in [
         format!("it challenges the incumbent, arm {incumbent} (p="),

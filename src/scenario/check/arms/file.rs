@@ -1,10 +1,11 @@
 //! Arms from a CSV file: the first line names the parameters, each further line is an arm.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::Read;
+use crate::regular_file;
 use crate::scenario::Fault;
 use crate::scenario::check::Check;
 use crate::scenario::model::resolve;
@@ -19,6 +20,7 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node, drop: Option<&Node>) -> O
     };
     match table(&path, &drop) {
         Ok(space) => Some(Read {
+            arguments: BTreeMap::new(),
             places: vec![node.at; space.parameters().len()],
             value_places: vec![node.at; space.parameters().len()],
             names: space
@@ -28,6 +30,8 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node, drop: Option<&Node>) -> O
                 .collect(),
             at: node.at,
             space: Some(space),
+            open: None,
+            unsampled_at: None,
         }),
         Err(fault) => {
             check.fault(node.at, fault);
@@ -37,7 +41,7 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node, drop: Option<&Node>) -> O
 }
 
 fn table(path: &Path, drop: &[String]) -> Result<Space, Fault> {
-    let file = std::fs::File::open(path).map_err(|error| Fault::Unreadable {
+    let file = regular_file::open(path).map_err(|error| Fault::Unreadable {
         path: path.into(),
         reason: error.to_string(),
     })?;
@@ -93,7 +97,7 @@ fn table(path: &Path, drop: &[String]) -> Result<Space, Fault> {
             ));
         }
         if columns.iter().any(|(_, other)| **other == **name) {
-            return Err(problem(1, format!("column `{name}` stands twice")));
+            return Err(problem(1, format!("column `{name}` is there twice")));
         }
         if *name == "name" {
             name_column = Some(column);
@@ -119,7 +123,7 @@ fn table(path: &Path, drop: &[String]) -> Result<Space, Fault> {
         }
         arms.begin(name).map_err(Fault::Space)?;
         for (place, column) in places.iter().enumerate() {
-            // An empty cell is a parameter that this arm does not have.
+            // An empty cell means that this arm does not have the parameter.
             let cell = &record[*column];
             if !cell.is_empty() {
                 arms.read(place, cell);
@@ -132,7 +136,7 @@ fn table(path: &Path, drop: &[String]) -> Result<Space, Fault> {
     })
 }
 
-/// `dummy*` drops every column that begins so.
+/// `dummy*` matches every column that begins with `dummy`.
 fn matches(pattern: &str, name: &str) -> bool {
     pattern
         .strip_suffix('*')

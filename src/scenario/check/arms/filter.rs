@@ -6,7 +6,7 @@ use crate::scenario::check::{Check, Fields};
 use crate::scenario::raw::{Entry, Node, Raw};
 use crate::space::{Condition, Parameter, Pattern};
 
-/// One pattern or a list of them; none given is none.
+/// One pattern or a list of them. Empty if the key is missing.
 pub(super) fn read(
     check: &mut Check<'_>,
     node: Option<&Node>,
@@ -91,7 +91,7 @@ fn condition(
     let mut is_fine = true;
     for item in items {
         let value = values::value(check, item, name)?;
-        // A value that never occurs is a slip: it would silently keep or drop nothing.
+        // A value that never occurs is a mistake: it would silently keep or drop nothing.
         if let Some(parameter) = &parameters[place]
             && !parameter.values().iter().any(|known| known.means(&value))
         {

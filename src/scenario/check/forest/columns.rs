@@ -1,13 +1,13 @@
-//! The columns that a forest's keys name, set against each other and against the table.
+//! Checks the columns that a forest's keys name, against each other and against the table.
 
 use std::path::Path;
 
 use super::Check;
 use crate::scenario::Fault;
 use crate::scenario::raw::{Node, Raw};
-use crate::scenario::source::Span;
+use crate::yaml::Span;
 
-/// What was given and could be read, each with its place.
+/// The names that were given and could be read, each with its position.
 pub(super) struct Named<'n> {
     pub(super) predict: Option<(&'n Node, &'n str)>,
     pub(super) drop: Option<(&'n Node, &'n [String])>,
@@ -19,7 +19,7 @@ pub(super) struct Named<'n> {
 type Order = (String, Vec<String>);
 
 impl Named<'_> {
-    /// Looks for names that contradict each other.
+    /// Finds names that contradict each other.
     pub(super) fn check(&self, check: &mut Check<'_>) {
         let target = self.predict.map(|(_, name)| name.trim());
         let dropped = self.drop.map_or(&[][..], |(_, names)| names);
@@ -50,7 +50,7 @@ impl Named<'_> {
         }
     }
 
-    /// Looks for names that the table does not have; `node` is where the table is named.
+    /// Finds names that the table does not have. `node` is where the table is named.
     pub(super) fn check_in(&self, check: &mut Check<'_>, data: &Path, node: &Node) {
         let columns = match read(data) {
             Ok(columns) => columns,
@@ -92,12 +92,12 @@ impl Named<'_> {
     }
 }
 
-/// Whether a name is in a list, spaces around it aside, as a table is read.
+/// Whether a name is in a list. Surrounding spaces do not count, as when reading a table.
 pub(super) fn is_among(names: &[String], name: &str) -> bool {
     names.iter().any(|other| other.trim() == name.trim())
 }
 
-/// The places of one name or of a list of them.
+/// The nodes of one name or of a list of names.
 fn items(node: &Node) -> &[Node] {
     match &node.value {
         Raw::List(items) => items,
@@ -107,7 +107,7 @@ fn items(node: &Node) -> &[Node] {
 
 /// The names in the first line of a table, or why it cannot be read.
 pub(super) fn read(data: &Path) -> Result<Vec<String>, String> {
-    let file = std::fs::File::open(data).map_err(|error| error.to_string())?;
+    let file = crate::regular_file::open(data).map_err(|error| error.to_string())?;
     let mut reader = csv::ReaderBuilder::new().from_reader(std::io::BufReader::new(file));
     let header = reader.byte_headers().map_err(|error| error.to_string())?;
     let name = |name: &[u8]| {

@@ -1,0 +1,213 @@
+//! The system calls no safe wrapper offers, and the few lines that run between `clone3` and `execve`.
+#![allow(
+    unsafe_code,
+    reason = "raw clone3, wait4, signal handlers and code before main have no safe wrapper in our dependencies"
+)]
+
+mod descriptors;
+mod signals;
+mod spawn;
+mod startup;
+
+pub(super) use descriptors::{receive_descriptor, send_descriptor};
+pub(super) use signals::{
+    Watched, changed, is_ready, quiet_signals, readable, stop_signal, stop_signals, wait,
+};
+pub(super) use spawn::{Birth, Page, Plan, PlanParts, SpawnFailure, Spawned, Step, spawn};
+pub(super) use startup::{SUPERVISE, is_linked};
+
+use std::ffi::c_int;
+use std::io;
+use std::mem::{self, MaybeUninit};
+use std::num::NonZeroU64;
+use std::ptr;
+use std::time::Duration;
+
+/// The last error of this thread as an errno.
+fn errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// A dead child and what it, and the children it had waited for, used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reaped {
+    pub pid: i32,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub user: Duration,
+    pub system: Duration,
+    /// Largest resident set of any single process among them.
+    pub largest: u64,
+}
+
+/// Not `waitid` or a safe wrapper: only `wait4` says what the child used.
+fn wait4(pid: i32, flags: c_int) -> io::Result<Option<Reaped>> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both pointers are to live locals of the right type.
+    let found = check(unsafe { libc::wait4(pid, &raw mut status, flags, usage.as_mut_ptr()) })?;
+    if found == 0 {
+        return Ok(None);
+    }
+    // SAFETY: zeroed, then filled by the kernel.
+    let usage = unsafe { usage.assume_init() };
+    let time = |value: libc::timeval| {
+        Duration::from_secs(value.tv_sec as u64) + Duration::from_micros(value.tv_usec as u64)
+    };
+    Ok(Some(Reaped {
+        pid: found,
+        exit_code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+        signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+        user: time(usage.ru_utime),
+        system: time(usage.ru_stime),
+        largest: usage.ru_maxrss as u64 * 1024,
+    }))
+}
+
+/// What a look at the children of this process found.
+#[derive(Debug)]
+pub(super) enum Reap {
+    Dead(Reaped),
+    /// Some are alive, none is dead.
+    NoneDead,
+    /// There are none at all.
+    NoChildren,
+}
+
+/// Collects one dead child of this process, if there is one.
+pub(super) fn reap() -> Reap {
+    loop {
+        match wait4(-1, libc::WNOHANG) {
+            Ok(Some(dead)) => return Reap::Dead(dead),
+            Ok(None) => return Reap::NoneDead,
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+            Err(_) => return Reap::NoChildren,
+        }
+    }
+}
+
+/// CPU time of a live process so far, to the nanosecond.
+///
+/// Asking also makes the scheduler update its counts (and so those of the process's cgroup), which otherwise happens once
+/// per tick.
+pub(super) fn cpu_time(pid: i32) -> Option<Duration> {
+    // The kernel's encoding of "the scheduler's clock of process pid".
+    let clock = ((!(pid as libc::clockid_t)) << 3) | 2;
+    nix::time::clock_gettime(nix::time::ClockId::from_raw(clock))
+        .ok()
+        .map(Duration::from)
+}
+
+/// The moment "now" on the monotonic clock.
+pub(super) fn monotonic() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// Makes timers of this thread fire on time instead of up to 50 us late; gives what commands should get back.
+pub(super) fn sharpen_timers() -> u64 {
+    let before = rustix::thread::current_timer_slack().unwrap_or(50_000);
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    before.max(1)
+}
+
+/// Registers a descriptor with tokio, which reports when it is ready.
+#[cfg(feature = "tokio")]
+pub(super) fn register(
+    descriptor: std::os::fd::OwnedFd,
+) -> io::Result<tokio::io::unix::AsyncFd<std::os::fd::OwnedFd>> {
+    use tokio::io::Interest;
+    use tokio::io::unix::AsyncFd;
+    let both = Interest::READABLE | Interest::WRITABLE;
+    // SAFETY: an `OwnedFd` is open, and stays the same one, for as long as tokio owns it.
+    Ok(unsafe { AsyncFd::register_with_interest(descriptor, both) }?)
+}
+
+/// Splits this process in two; gives the child's id to the parent and nothing to the child. `namespaces` are the
+/// `CLONE_NEW*` flags of what the child gets of its own.
+///
+/// # Safety
+/// No other thread of this process may exist: it could hold a lock, such as the allocator's, that the child could
+/// never release.
+unsafe fn fork(namespaces: u64) -> io::Result<Option<i32>> {
+    // SAFETY: all-zero is a valid clone_args.
+    let mut args: libc::clone_args = unsafe { mem::zeroed() };
+    args.flags = namespaces;
+    args.exit_signal = libc::SIGCHLD as u64;
+    // SAFETY: a plain fork; the caller promises that no other thread exists, so the child's memory is consistent.
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            ptr::from_mut(&mut args),
+            size_of::<libc::clone_args>(),
+        )
+    };
+    check(pid as c_int).map(|pid| (pid > 0).then_some(pid))
+}
+
+/// As [`fork`], refused with `EBUSY` where another thread exists.
+pub(super) fn fork_alone(namespaces: u64) -> io::Result<Option<i32>> {
+    // The kernel counts the threads of a process among the links to the folder of its tasks.
+    if rustix::fs::stat("/proc/self/task")?.st_nlink != 3 {
+        return Err(io::Error::from_raw_os_error(libc::EBUSY));
+    }
+    // SAFETY: this is the only thread, and only it could start another.
+    unsafe { fork(namespaces) }
+}
+
+/// Gives this thread namespaces of its own, but for those that change what memory or descriptors mean.
+pub(super) fn unshare(flags: rustix::thread::UnshareFlags) -> io::Result<()> {
+    use rustix::thread::UnshareFlags;
+    let harmless = UnshareFlags::NEWNS | UnshareFlags::NEWNET | UnshareFlags::NEWIPC;
+    // SAFETY: none of these flags takes away a table of descriptors, or anything else that other code relies on.
+    unsafe { rustix::thread::unshare_unsafe(flags & harmless) }?;
+    Ok(())
+}
+
+/// Kills every other process of the PID namespace at once, if this process is its first.
+pub(super) fn kill_namespace() -> bool {
+    if !rustix::process::getpid().is_init() {
+        return false;
+    }
+    // SAFETY: signals processes of this namespace only, and never this one.
+    unsafe { libc::kill(-1, libc::SIGKILL) };
+    true
+}
+
+/// Switches on the loopback interface of a fresh network namespace; without it, programs cannot even talk to themselves.
+pub(super) fn start_loopback() {
+    #[repr(C)]
+    struct Request {
+        name: [u8; libc::IFNAMSIZ],
+        flags: libc::c_short,
+        rest: [u8; 22],
+    }
+    let mut request = Request {
+        name: [0; libc::IFNAMSIZ],
+        flags: (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short,
+        rest: [0; 22],
+    };
+    request.name[..2].copy_from_slice(b"lo");
+    // SAFETY: the request is as large as the kernel's, and lives longer than the call; the socket is closed again.
+    unsafe {
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        if socket >= 0 {
+            libc::ioctl(socket, libc::SIOCSIFFLAGS, ptr::from_mut(&mut request));
+            libc::close(socket);
+        }
+    }
+}
+
+/// Leaves at once, running nothing that was registered for a normal exit.
+pub(super) fn leave(code: u8) -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(c_int::from(code)) }
+}

@@ -1,0 +1,259 @@
+//! The live process tree below this process, which as child subreaper inherits every orphan of its run.
+//!
+//! Whatever a command does (`setsid`, double fork, another cgroup), its processes stay descendants of this one.
+
+use std::collections::HashSet;
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::sys;
+
+/// One process, identified beyond the reuse of its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Member {
+    pub pid: i32,
+    parent: i32,
+    pub session: i32,
+    start: u64,
+    is_zombie: bool,
+    /// CPU time of children it has waited for.
+    waited: Duration,
+}
+
+/// Reads what is needed of `/proc/PID/stat`.
+fn member(pid: i32) -> Option<Member> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may contain anything, also spaces and parentheses; the fields begin after the last one.
+    let fields: Vec<&str> = text[text.rfind(')')? + 1..]
+        .split_ascii_whitespace()
+        .collect();
+    let number = |index: usize| {
+        fields
+            .get(index)
+            .and_then(|field| field.parse::<u64>().ok())
+    };
+    let ticks = number(13)? + number(14)?;
+    Some(Member {
+        pid,
+        parent: i32::try_from(number(1)?).ok()?,
+        session: i32::try_from(number(3)?).ok()?,
+        start: number(19)?,
+        is_zombie: matches!(fields.first(), Some(&("Z" | "X"))),
+        waited: Duration::from_secs_f64(
+            ticks as f64 / rustix::param::clock_ticks_per_second() as f64,
+        ),
+    })
+}
+
+/// Children of one process, from the kernel's own list; `None` where the kernel was built without it.
+fn listed_children(pid: i32) -> Option<Vec<i32>> {
+    let mut children = Vec::new();
+    for task in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+        let Ok(task) = task else { continue };
+        let list = match fs::read_to_string(task.path().join("children")) {
+            Ok(list) => list,
+            // A thread that ended between the two looks.
+            Err(_) if !task.path().exists() => continue,
+            Err(_) => return None,
+        };
+        children.extend(
+            list.split_ascii_whitespace()
+                .filter_map(|pid| pid.parse::<i32>().ok()),
+        );
+    }
+    Some(children)
+}
+
+/// All processes of the machine, for kernels without lists of children.
+fn everyone() -> Vec<Member> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(member)
+        .collect()
+}
+
+/// This process, as the root of a tree.
+pub(super) fn ourselves() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// The children of a process, the dead that were not waited for included.
+pub(super) fn children(root: i32) -> Vec<Member> {
+    match listed_children(root) {
+        Some(children) => children.into_iter().filter_map(member).collect(),
+        None => everyone()
+            .into_iter()
+            .filter(|member| member.parent == root)
+            .collect(),
+    }
+}
+
+/// Every live descendant of `root`, parents before children; zombies are left out but looked through.
+pub(super) fn descendants(root: i32) -> Vec<Member> {
+    walk(root, |_| {})
+}
+
+/// Calls `visit` on each live descendant of `root` before it looks for the children of that one.
+fn walk(root: i32, mut visit: impl FnMut(&Member)) -> Vec<Member> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::from([root]);
+    let mut queue = vec![root];
+    let mut take = |member: Member, queue: &mut Vec<i32>| {
+        if !member.is_zombie {
+            visit(&member);
+            found.push(member);
+        }
+        queue.push(member.pid);
+    };
+    if listed_children(root).is_some() {
+        while let Some(pid) = queue.pop() {
+            for child in listed_children(pid).unwrap_or_default() {
+                if seen.insert(child)
+                    && let Some(member) = member(child)
+                {
+                    take(member, &mut queue);
+                }
+            }
+        }
+    } else {
+        let all = everyone();
+        while let Some(pid) = queue.pop() {
+            for member in all.iter().filter(|member| member.parent == pid) {
+                if seen.insert(member.pid) {
+                    take(*member, &mut queue);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Kills every descendant of `root`; those that fork faster than they are found are stopped first. Gives those that were alive.
+pub(super) fn kill_all(root: i32) -> Vec<Member> {
+    // A stopped process forks no more, so from its children on the walk is final; a second one finds what was born meanwhile.
+    let mut members = walk(root, |member| signal(&[*member], Signal::STOP));
+    members.extend(walk(root, |member| signal(&[*member], Signal::STOP)));
+    signal(&members, Signal::KILL);
+    members
+}
+
+/// What the kernel says a process is doing, in words.
+pub(super) fn state_in_words(pid: i32) -> String {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = text
+        .rfind(')')
+        .and_then(|at| text[at + 1..].trim_start().chars().next());
+    match state {
+        Some('T') => "is stopped".to_owned(),
+        Some('t') => "is being traced".to_owned(),
+        Some('Z' | 'X') | None => "is gone".to_owned(),
+        Some('D') => "is frozen, or waits for a disk".to_owned(),
+        Some(other) => format!("is in state {other}"),
+    }
+}
+
+/// The groups of a process, as the kernel lists them.
+pub(super) fn memberships(pid: i32) -> Option<String> {
+    fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()
+}
+
+/// Whether this user may send signals to a process.
+pub(super) fn may_signal(pid: i32) -> bool {
+    Pid::from_raw(pid)
+        .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::PERM))
+}
+
+/// Whether everything alive below this process belongs to a user whose processes it may not signal.
+pub(super) fn is_out_of_reach() -> bool {
+    let members = descendants(ourselves());
+    !members.is_empty() && members.iter().all(|member| !may_signal(member.pid))
+}
+
+/// Sends a signal to exactly these processes, never to one that took over a number.
+pub(super) fn signal(members: &[Member], signal: Signal) {
+    for member in members {
+        let Some(pid) = Pid::from_raw(member.pid) else {
+            continue;
+        };
+        let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else {
+            continue;
+        };
+        if self::member(member.pid).is_some_and(|now| now.start == member.start) {
+            let _ = pidfd_send_signal(&descriptor, signal);
+        }
+    }
+}
+
+/// CPU time of live processes and of the children they have waited for.
+pub(super) fn cpu_time(members: &[Member]) -> Duration {
+    members
+        .iter()
+        .map(|member| member.waited + sys::cpu_time(member.pid).unwrap_or_default())
+        .sum()
+}
+
+/// Memory of live processes: their resident sets, or if these together are above `limit`, their proportional ones, in
+/// which pages shared between them count once.
+pub(super) fn memory(members: &[Member], limit: u64) -> u64 {
+    let page = rustix::param::page_size() as u64;
+    let resident: u64 = members
+        .iter()
+        .filter_map(|member| {
+            let text = fs::read_to_string(format!("/proc/{}/statm", member.pid)).ok()?;
+            text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()
+        })
+        .map(|pages| pages * page)
+        .sum();
+    if resident <= limit || members.len() <= 1 {
+        return resident;
+    }
+    members
+        .iter()
+        .filter_map(|member| {
+            let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", member.pid)).ok()?;
+            let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+            line.split_ascii_whitespace()
+                .next()?
+                .parse::<u64>()
+                .ok()
+                .map(|kib| kib * 1024)
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_child_is_found_measured_and_signalled() {
+        let mut child = Command::new("sleep")
+            .arg("20")
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let members = descendants(ourselves());
+        let found: Vec<Member> = members.into_iter().filter(|m| m.pid == pid).collect();
+        assert_eq!(found.len(), 1);
+        assert!(everyone().iter().any(|member| member.pid == pid));
+        assert!(memory(&found, u64::MAX) > 0);
+        let other = Member {
+            start: found[0].start + 1,
+            ..found[0]
+        };
+        signal(&[other], Signal::KILL);
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "killed a process that only shares the number"
+        );
+        signal(&found, Signal::KILL);
+        assert!(!child.wait().unwrap().success());
+    }
+}

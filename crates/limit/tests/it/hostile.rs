@@ -1,0 +1,315 @@
+//! Programs that attack their limiter: its processes, its groups and its counts.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use captime_limit::{Cause, Launch, Level, LimitError, Limits, Report};
+
+use super::stage::{Book, Stage, cpu, memory, skip, wall};
+
+fn for_each_level(check: impl Fn(&mut Stage)) {
+    for level in [Level::Cgroup2, Level::Subreaper] {
+        if let Some(mut stage) = Stage::open_to_attack(level) {
+            check(&mut stage);
+        }
+    }
+}
+
+fn is_root() -> bool {
+    let is_root = rustix::process::getuid().is_root();
+    if !is_root {
+        skip(&"needs root");
+    }
+    is_root
+}
+
+/// A group that is there for one test.
+struct Group(PathBuf);
+
+impl Group {
+    /// In the hierarchy of this controller, `unified` for cgroup2; `None` where there is none.
+    fn make(hierarchy: &str) -> Option<Self> {
+        static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let mount = Path::new("/sys/fs/cgroup").join(hierarchy);
+        let mount = if hierarchy == "unified" && !mount.exists() {
+            PathBuf::from("/sys/fs/cgroup")
+        } else {
+            mount
+        };
+        let next = NEXT.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        let path = mount.join(format!("hostile-{}-{next}", std::process::id()));
+        if !mount.exists() || std::fs::create_dir(&path).is_err() {
+            skip(&format!("no {hierarchy} groups"));
+            return None;
+        }
+        Some(Self(path))
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::write(self.0.join("freezer.state"), "THAWED");
+        for _ in 0..100 {
+            if std::fs::remove_dir(&self.0).is_ok() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Runs to its end; whatever that is, it comes soon after the limit and nothing is alive then. The slot works on.
+fn attack(
+    stage: &mut Stage,
+    arguments: &[&str],
+    limits: &Limits,
+    within: Duration,
+) -> Result<Report, LimitError> {
+    let book = Book::open();
+    let launch = Launch::new(book.command(arguments));
+    let start = Instant::now();
+    let result = stage.launch(&launch, limits);
+    let took = start.elapsed();
+    assert!(took < within, "{arguments:?} took {took:?}: {result:?}");
+    book.close();
+    let report = stage.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
+    assert_eq!((report.cause, report.exit_code), (Cause::None, Some(0)));
+    result
+}
+
+#[test]
+fn a_program_that_stops_its_supervisor_still_meets_its_limit() {
+    for_each_level(|stage| {
+        for mode in ["stop-parent", "stop-ancestors"] {
+            let report = attack(stage, &[mode], &wall(600), Duration::from_secs(5)).unwrap();
+            assert_eq!(report.cause, Cause::Wall, "{mode}: {report:?}");
+        }
+    });
+}
+
+#[test]
+fn a_program_that_keeps_stopping_its_supervisor_is_ended() {
+    for_each_level(|stage| {
+        let result = attack(
+            stage,
+            &["restop-parent"],
+            &wall(600),
+            Duration::from_secs(12),
+        );
+        match result {
+            Ok(report) => assert_eq!(report.cause, Cause::Wall, "{report:?}"),
+            Err(error) => assert!(
+                matches!(error, LimitError::SupervisorStuck { .. }),
+                "{error}"
+            ),
+        }
+    });
+}
+
+#[test]
+fn a_supervisor_that_is_traced_is_replaced_and_says_why() {
+    if !is_root() {
+        return;
+    }
+    for_each_level(|stage| {
+        let error = attack(
+            stage,
+            &["trace-parent"],
+            &wall(600),
+            Duration::from_secs(12),
+        );
+        let error = error.unwrap_err();
+        assert!(
+            matches!(&error, LimitError::SupervisorStuck { state } if state == "is being traced"),
+            "{error}"
+        );
+        assert!(error.is_caused_by_command());
+    });
+}
+
+#[test]
+fn a_supervisor_or_command_that_is_frozen_does_not_stop_the_limits() {
+    if !is_root() {
+        return;
+    }
+    for_each_level(|stage| {
+        for mode in ["freeze-parent", "freeze-self"] {
+            let Some(group) = Group::make("freezer") else {
+                return;
+            };
+            let result = attack(
+                stage,
+                &[mode, group.path()],
+                &wall(600),
+                Duration::from_secs(12),
+            );
+            match result {
+                Ok(report) => assert_eq!(report.cause, Cause::Wall, "{mode}: {report:?}"),
+                Err(error) => assert!(
+                    matches!(error, LimitError::SupervisorStuck { .. }),
+                    "{mode}: {error}"
+                ),
+            }
+        }
+    });
+}
+
+#[test]
+fn what_outlives_a_killed_supervisor_is_ended() {
+    for_each_level(|stage| {
+        let lost = attack(
+            stage,
+            &["kill-parent"],
+            &wall(15_000),
+            Duration::from_secs(8),
+        );
+        assert_eq!(lost, Err(LimitError::SupervisorLost));
+        // As root, out of its group first.
+        if rustix::process::getuid().is_root()
+            && let Some(group) = Group::make("unified")
+        {
+            let arguments = ["kill-parent", group.path()];
+            let lost = attack(stage, &arguments, &wall(15_000), Duration::from_secs(8));
+            assert_eq!(lost, Err(LimitError::SupervisorLost));
+        }
+    });
+}
+
+/// A process that detached, at the level where no group holds it, after all that watched over it was killed.
+#[test]
+fn what_outlives_a_killed_supervisor_and_its_guardian_is_ended() {
+    captime_limit::adopt_orphans();
+    for_each_level(|stage| {
+        let lost = attack(
+            stage,
+            &["kill-ancestors"],
+            &wall(15_000),
+            Duration::from_secs(10),
+        );
+        assert_eq!(lost, Err(LimitError::SupervisorLost));
+    });
+}
+
+#[test]
+fn undoing_the_pinning_does_not_widen_a_cpu_limit() {
+    for_each_level(|stage| {
+        let ours = rustix::thread::sched_getaffinity(None).unwrap();
+        let first = (0..1024).find(|&cpu| ours.is_set(cpu)).unwrap();
+        let limits = Limits {
+            cpus: Some(vec![first]),
+            ..cpu(800)
+        };
+        let (report, books) = stage.run(&["widen", "15000"], &limits);
+        assert_eq!(report.cause, Cause::Cpu, "{report:?}");
+        assert!(books.cpu() < 0.95, "{}", books.cpu());
+    });
+}
+
+#[test]
+fn memory_outside_the_group_is_counted_and_never_called_exact() {
+    if !is_root() {
+        return;
+    }
+    let Some(mut stage) = Stage::open_to_attack(Level::Cgroup2) else {
+        return;
+    };
+    if !stage.keeps_memory() {
+        skip(&"no memory controller");
+        return;
+    }
+    let hierarchy = if Path::new("/sys/fs/cgroup/memory/tasks").exists() {
+        "memory"
+    } else {
+        "unified"
+    };
+    let Some(group) = Group::make(hierarchy) else {
+        return;
+    };
+    for arguments in [
+        ["leave-memory", group.path(), "300"],
+        ["raise-memory", "300", ""],
+    ] {
+        let (report, _) = stage.run(&arguments, &memory(100));
+        assert_eq!(report.cause, Cause::Memory, "{arguments:?}: {report:?}");
+        assert!(!report.memory_exact, "{arguments:?}: {report:?}");
+    }
+    // A run that keeps to the rules is exact again.
+    let (report, _) = stage.run(&["allocate", "40", "0"], &memory(100));
+    assert_eq!(report.cause, Cause::None, "{report:?}");
+    assert!(report.memory_exact, "{report:?}");
+}
+
+#[test]
+fn a_file_left_in_memory_is_not_charged_to_the_next_run() {
+    for_each_level(|stage| {
+        let folder = Path::new("/dev/shm");
+        let Ok(folder) = tempfile::tempdir_in(folder) else {
+            skip(&"no tmpfs");
+            return;
+        };
+        let file = folder.path().join("left");
+        let arguments = ["leave-file", file.to_str().unwrap(), "60"];
+        let (report, _) = stage.run(&arguments, &memory(300));
+        assert_eq!((report.cause, report.exit_code), (Cause::None, Some(0)));
+        assert_eq!(file.metadata().unwrap().len(), 60 << 20);
+        let (report, books) = stage.run(&["allocate", "10", "0"], &memory(40));
+        assert_eq!(report.cause, Cause::None, "{report:?}");
+        assert!(books.allocated);
+        assert!(report.peak_memory_bytes < 30 << 20, "{report:?}");
+    });
+}
+
+#[test]
+fn groups_that_others_made_are_left_alone() {
+    if !is_root() || Stage::open_to_attack(Level::Cgroup2).is_none() {
+        return;
+    }
+    // Where a captime makes its groups, and so looks for abandoned ones.
+    let membership = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    let own = membership
+        .lines()
+        .find_map(|line| line.strip_prefix("0::/"))
+        .unwrap();
+    let mount = Path::new("/sys/fs/cgroup/unified");
+    let mount = if mount.exists() {
+        mount
+    } else {
+        Path::new("/sys/fs/cgroup")
+    };
+    for name in [
+        "captime-sweep.service",
+        "captime-12-34",
+        "captime-slot-12-34",
+    ] {
+        let path = mount.join(own).join(name);
+        std::fs::create_dir(&path).unwrap();
+        let mut other = Command::new("sleep")
+            .arg("20")
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::fs::write(path.join("cgroup.procs"), other.id().to_string()).unwrap();
+        let stage = Stage::open_to_attack(Level::Cgroup2).unwrap();
+        drop(stage);
+        let is_alive = other.try_wait().unwrap().is_none();
+        let _ = other.kill();
+        other.wait().unwrap();
+        let removed = std::fs::remove_dir(&path);
+        assert!(is_alive, "{name} was swept");
+        assert!(removed.is_ok(), "{name}: {removed:?}");
+    }
+}
+
+#[test]
+fn a_fork_bomb_ends_soon() {
+    for_each_level(|stage| {
+        let limits = wall(800);
+        let result = attack(stage, &["fork-bomb", "7"], &limits, Duration::from_secs(8)).unwrap();
+        assert_eq!(result.cause, Cause::Wall, "{result:?}");
+    });
+}

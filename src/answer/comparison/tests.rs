@@ -1,0 +1,186 @@
+use rand::{Rng, RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use super::*;
+use crate::policy::{PolicyKind, Problem};
+use crate::round::{LimitGrid, Observation, Pull, Purpose, Round, randomness};
+
+fn normal(rng: &mut dyn Rng) -> f64 {
+    Normal::standard().inverse_cdf(rng.random_range(1e-12..1.0))
+}
+
+fn pair(arm: usize, limit: f64) -> Recommendation {
+    Recommendation {
+        pull: Pull::new(ArmId::from_index(arm), Limit::new(limit).unwrap()),
+        gain: 0.5,
+        interval: (0.4, 0.6),
+        pulls: 1,
+        censored: 0.0,
+    }
+}
+
+fn free() -> Price {
+    Price::new("0", "1", 1.0).unwrap()
+}
+
+fn add(evidence: &mut Evidence, arm: usize, instance: Option<u32>, reward: f64) {
+    let mut pull = pair(arm, 1.0).pull;
+    pull.instance = instance;
+    evidence.add(&Observation::ended(pull, reward, 0.5).unwrap(), None);
+}
+
+fn probability(comparison: &Comparison) -> f64 {
+    match comparison {
+        Comparison::Compared { probability, .. } => *probability,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn there_is_no_verdict_without_runs_of_both() {
+    let mut evidence = Evidence::default();
+    for k in 0..50 {
+        add(&mut evidence, 3, None, 0.9 + 0.001 * f64::from(k));
+    }
+    let verdict = evidence.against_default(&pair(3, 1.0), &free());
+    assert_eq!(verdict, Comparison::Unknown { runs: 0 });
+    assert_eq!(
+        verdict.in_words(crate::quantity::seconds),
+        "not compared with the default (arm 1): it has not been pulled"
+    );
+    let itself = evidence.against_default(&pair(0, 1.0), &free());
+    assert_eq!(itself, Comparison::IsDefault);
+}
+
+#[test]
+fn clear_differences_are_clear_and_shared_instances_sharpen_them() {
+    // Instances differ by far more than the arms do.
+    let mut apart = Evidence::default();
+    let mut paired = Evidence::default();
+    for k in 0..40_u32 {
+        let level = 0.3 + 0.5 * f64::from(k % 10) / 10.0;
+        let noise = 0.002 * f64::from(k % 3);
+        for (evidence, instance) in [(&mut apart, None), (&mut paired, Some(k))] {
+            add(evidence, 0, instance, level);
+            add(evidence, 1, instance, level + 0.02 + noise);
+            add(evidence, 2, instance, level - 0.2);
+        }
+    }
+    let of_apart = probability(&apart.against_default(&pair(1, 1.0), &free()));
+    let verdict = paired.against_default(&pair(1, 1.0), &free());
+    assert!((0.3..0.9).contains(&of_apart), "{of_apart}");
+    // Three arms say little about how much arms differ, so some doubt stays.
+    let of_paired = probability(&verdict);
+    assert!(
+        of_paired > 0.85 && of_paired > of_apart + 0.1,
+        "{of_apart} {verdict:?}"
+    );
+    let text = verdict.in_words(crate::quantity::seconds);
+    assert!(text.contains("on 40 shared instances"), "{text}");
+    let worse = paired.against_default(&pair(2, 1.0), &free());
+    assert!(probability(&worse) < 0.05, "{worse:?}");
+}
+
+/// A default that needs longer than the answer is judged by what it does when it gets that.
+#[test]
+fn a_slow_default_is_compared_at_a_limit_that_suits_it() {
+    let price = Price::new("x / 4", "10 * x / 4", 1.0).unwrap();
+    let mut evidence = Evidence::default();
+    let mut add = |arm, limit: f64, reward, used| {
+        let pull = pair(arm, limit).pull;
+        evidence.add(&Observation::ended(pull, reward, used).unwrap(), None);
+    };
+    add(0, 1.0, 0.69, 0.35);
+    for k in 0..8 {
+        add(1, 1.0, 0.68 + 0.002 * f64::from(k), 0.03);
+    }
+    let Comparison::Compared { limit, gain, .. } =
+        evidence.against_default(&pair(1, 0.0344), &price)
+    else {
+        panic!("both were run");
+    };
+    assert_eq!(limit, 1.0);
+    assert!((gain - 0.6025).abs() < 1e-9, "{gain}");
+}
+
+#[test]
+fn the_luckiest_of_many_equal_arms_is_not_called_better() {
+    let mut rng = Pcg64Mcg::seed_from_u64(3);
+    let mut evidence = Evidence::default();
+    let mut means = vec![];
+    for arm in 0..100 {
+        let gains: Vec<f64> = (0..10)
+            .map(|_| (0.5 + 0.1 * normal(&mut rng)).clamp(0.0, 1.0))
+            .collect();
+        means.push(gains.iter().sum::<f64>());
+        for gain in gains {
+            add(&mut evidence, arm, None, gain);
+        }
+    }
+    let best = (1..100)
+        .max_by(|a, b| means[*a].total_cmp(&means[*b]))
+        .unwrap();
+    let verdict = evidence.against_default(&pair(best, 1.0), &free());
+    assert!(probability(&verdict) < 0.85, "{verdict:?}");
+}
+
+/// The answer's arm is better than arm 1 as often as it is said to be, whichever policy chose the runs.
+#[test]
+fn the_probability_is_calibrated_over_a_thousand_simulated_runs() {
+    const RUNS: u64 = 1000;
+    let limits = LimitGrid::new([1.0]).unwrap();
+    for spec in [
+        "rcucb", "joint-ts", "ts", "ucb", "uniform", "halving", "race",
+    ] {
+        let kind = PolicyKind::parse(spec).unwrap();
+        let (mut said, mut was, mut count) = ([0.0; 4], [0.0; 4], [0.0; 4]);
+        for run in 0..RUNS {
+            let mut rng = Pcg64Mcg::seed_from_u64(run);
+            let arms = rng.random_range(3..25);
+            let spread = [0.0, 0.02, 0.05, 0.1][(run % 4) as usize];
+            let truths: Vec<f64> = (0..arms)
+                .map(|_| (0.5 + spread * normal(&mut rng)).clamp(0.2, 0.8))
+                .collect();
+            let problem = Problem::new(arms, limits.clone(), free()).unwrap();
+            let mut policy = kind.build(&problem);
+            let mut evidence = Evidence::default();
+            for number in 1..=rng.random_range(4 * arms as u64..15 * arms as u64) {
+                let round = Round(number);
+                let pull = policy.choose(round, &mut randomness(run, round, Purpose::Choose));
+                policy.launched(round, pull);
+                let reward = truths[pull.arm.index()] + 0.07 * normal(&mut rng);
+                let seen = Observation::ended(pull, reward.clamp(0.0, 1.0), 0.5).unwrap();
+                policy.observe(round, seen, &mut randomness(run, round, Purpose::Observe));
+                evidence.add(&seen, None);
+            }
+            let Some(best) = policy.recommend() else {
+                continue;
+            };
+            let Comparison::Compared { probability, .. } = evidence.against_default(&best, &free())
+            else {
+                continue;
+            };
+            let difference = truths[best.pull.arm.index()] - truths[0];
+            let place = ((probability * 4.0) as usize).min(3);
+            said[place] += probability;
+            // Of two equal arms neither is better.
+            was[place] += if difference == 0.0 {
+                0.5
+            } else {
+                f64::from(u8::from(difference > 0.0))
+            };
+            count[place] += 1.0;
+        }
+        for place in 0..4 {
+            let (said, was) = (said[place] / count[place], was[place] / count[place]);
+            eprintln!(
+                "{spec:10} {place}: {:5} runs, said {said:.3}, was {was:.3}",
+                count[place]
+            );
+            if count[place] >= 100.0 {
+                assert!((said - was).abs() < 0.05, "{spec}: said {said}, was {was}");
+            }
+        }
+    }
+}

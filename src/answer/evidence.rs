@@ -1,0 +1,168 @@
+//! What the runs of every arm showed.
+
+use crate::round::{ArmId, Limit, Observation, Price, Seen};
+
+/// One finished run of an arm.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FinishedRun {
+    /// Up to which limit it shows whether the run had ended.
+    pub reach: f64,
+    /// What it consumed, if it ended within its limit.
+    pub consumption: Option<f64>,
+    /// Its reward, if it ended within its limit.
+    pub reward: f64,
+    /// The raw score, where the reward is computed from one.
+    pub score: Option<f64>,
+    /// The instance, counted from 0.
+    pub instance: Option<u32>,
+    /// Whether it failed, which says nothing about how long it would have taken.
+    pub is_failed: bool,
+}
+
+impl FinishedRun {
+    /// Whether it ended with a reward within this limit.
+    pub fn is_solved_within(&self, limit: f64) -> bool {
+        self.consumption.is_some_and(|used| used <= limit)
+    }
+
+    /// Its gain, had it been granted this limit; the run must reach that far.
+    pub fn gain(&self, limit: Limit, price: &Price) -> f64 {
+        match self.consumption {
+            Some(used) if used <= limit.get() => self.reward - price.cost(used),
+            _ => -price.penalty(limit),
+        }
+    }
+}
+
+/// The runs of every arm, in the order in which they finished.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    arms: Vec<Vec<FinishedRun>>,
+    rewarded: u64,
+    failed: u64,
+    largest: f64,
+    has_scores: bool,
+    has_other_rewards: bool,
+}
+
+impl Evidence {
+    /// Adds a run, with its raw score where there is one.
+    pub fn add(&mut self, seen: &Observation, score: Option<f64>) {
+        self.add_on(seen.pull().instance, seen, score);
+    }
+
+    /// The same, compared with other runs on this instance, whatever the pull says.
+    pub fn add_on(&mut self, instance: Option<u32>, seen: &Observation, score: Option<f64>) {
+        let pull = seen.pull();
+        let arm = pull.arm.index();
+        if arm >= self.arms.len() {
+            self.arms.resize(arm + 1, vec![]);
+        }
+        let (reward, consumption) = match seen.seen() {
+            Seen::Rewarded {
+                reward,
+                consumption,
+            } => (reward, Some(consumption)),
+            Seen::Censored { .. } | Seen::Failed => (f64::NAN, None),
+        };
+        let is_failed = seen.seen() == Seen::Failed;
+        self.largest = self.largest.max(pull.limit.get());
+        self.rewarded += u64::from(consumption.is_some());
+        self.failed += u64::from(is_failed);
+        self.has_scores |= score.is_some();
+        self.has_other_rewards |= consumption.is_some() && reward != 1.0;
+        self.arms[arm].push(FinishedRun {
+            reach: seen.reach().get(),
+            consumption,
+            reward,
+            score: score.filter(|_| consumption.is_some()),
+            instance,
+            is_failed,
+        });
+    }
+
+    /// The runs of an arm.
+    pub fn of(&self, arm: ArmId) -> &[FinishedRun] {
+        self.arms.get(arm.index()).map_or(&[], Vec::as_slice)
+    }
+
+    /// The runs of an arm that show whether they end within this limit.
+    pub fn reaching(&self, arm: ArmId, limit: f64) -> impl Iterator<Item = &FinishedRun> {
+        self.of(arm).iter().filter(move |run| run.reach >= limit)
+    }
+
+    /// Arms that were pulled, with their runs.
+    pub fn pulled(&self) -> impl Iterator<Item = (ArmId, &[FinishedRun])> {
+        let arms = self.arms.iter().enumerate();
+        arms.filter(|(_, runs)| !runs.is_empty())
+            .map(|(arm, runs)| (ArmId::from_index(arm), runs.as_slice()))
+    }
+
+    /// How many arms were pulled at least this often.
+    pub fn pulled_at_least(&self, times: usize) -> usize {
+        self.arms.iter().filter(|runs| runs.len() >= times).count()
+    }
+
+    /// How many runs there are, how many of them earned a reward, and how many failed.
+    pub fn counts(&self) -> (u64, u64, u64) {
+        let all = self.arms.iter().map(Vec::len).sum::<usize>() as u64;
+        (all, self.rewarded, self.failed)
+    }
+
+    /// Whether runs have raw scores.
+    pub(super) fn has_scores(&self) -> bool {
+        self.has_scores
+    }
+
+    /// Whether every reward was 1: runs are solved or not.
+    pub(super) fn is_solving(&self) -> bool {
+        self.rewarded > 0 && !self.has_other_rewards
+    }
+
+    /// Why there is no answer, and what to change; none if a run earned a reward. `largest` is the largest limit that
+    /// may be granted.
+    pub fn why_no_answer(
+        &self,
+        largest: f64,
+        amount: impl Fn(f64) -> String,
+    ) -> Option<(String, String)> {
+        let (all, rewarded, failed) = self.counts();
+        if rewarded > 0 {
+            return None;
+        }
+        let dry_run = "`captime check SCENARIO --try 3` shows what one pull prints and how it ends";
+        Some(if all == 0 {
+            (
+                "no pull has finished".into(),
+                "let it run longer, or raise the budget".into(),
+            )
+        } else if failed == all {
+            (
+                format!("all {all} pulls failed"),
+                format!("fix the failure shown below; {dry_run}"),
+            )
+        } else {
+            let cut_off = if failed == 0 {
+                format!("all {all} pulls were cut off")
+            } else {
+                format!(
+                    "{} of {all} pulls were cut off, {failed} failed",
+                    all - failed
+                )
+            };
+            let tried = amount(self.largest);
+            if self.largest < largest {
+                (
+                    format!("{cut_off}, and the largest limit tried was {tried} of {}", amount(largest)),
+                    "raise the budget, so that larger limits get their turn, or raise the smallest limit"
+                        .into(),
+                )
+            } else {
+                (
+                    format!("{cut_off}, also at the largest limit, {tried}"),
+                    format!("raise the largest limit; {dry_run}"),
+                )
+            }
+        })
+    }
+}

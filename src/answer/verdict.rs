@@ -1,0 +1,211 @@
+//! The answer as a whole, for every place that shows it: the end of a run, `captime best`, the report, JSON.
+
+use serde::Serialize;
+
+use super::{Comparison, Evidence, LimitReason, Outlook, Values};
+use crate::policy::Recommendation;
+use crate::quantity::counted;
+use crate::resource::Resource;
+use crate::round::Price;
+use crate::space::open::confident_share;
+
+/// What to use, why, and how far to trust it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The pair to use, with the smallest limit that is enough; none before the first reward.
+    pub best: Option<Recommendation>,
+    /// Without an answer: why, and what to change.
+    pub no_answer: Option<(String, String)>,
+    /// Why this limit.
+    pub limit: Option<LimitReason>,
+    /// The answer in its users' terms.
+    pub values: Option<Values>,
+    /// The answer beside the default.
+    pub comparison: Option<Comparison>,
+    /// What the budget afforded.
+    pub afforded: Afforded,
+    /// After how many outcomes the answer became this arm, where that was looked at.
+    pub unchanged_since: Option<u64>,
+    /// What more pulls are expected to bring, where that was looked at.
+    pub outlook: Option<Outlook>,
+}
+
+/// What the budget afforded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Afforded {
+    /// Pulls that finished.
+    pub pulls: u64,
+    /// Arms there are.
+    pub arms: usize,
+    /// Arms that were pulled.
+    pub pulled: usize,
+    /// Arms that were pulled three times or more.
+    pub thrice: usize,
+    /// Of an open space, the arms that were drawn uniformly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drawn: Option<usize>,
+}
+
+/// What a verdict is made from, beside the evidence.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting<'a> {
+    /// Prices, once they are known.
+    pub price: Option<&'a Price>,
+    /// The largest limit that may be granted.
+    pub largest: f64,
+    /// How many arms there are.
+    pub arms: usize,
+    /// Of an open space, how many arms were drawn uniformly.
+    pub drawn: Option<usize>,
+    /// What is limited.
+    pub resource: Resource,
+}
+
+impl Verdict {
+    /// The verdict on this answer, which [`Evidence::settle`] has seen.
+    pub fn new(best: Option<Recommendation>, evidence: &Evidence, of: Setting<'_>) -> Self {
+        let amount = |value| of.resource.amount(value);
+        Self {
+            no_answer: match best {
+                Some(_) => None,
+                None => Some(evidence.why_no_answer(of.largest, amount).unwrap_or((
+                    "limits are still being calibrated".into(),
+                    "let it run longer".into(),
+                ))),
+            },
+            limit: best.map(|best| evidence.limit_reason(&best)),
+            values: best.and_then(|best| evidence.values(best.pull.arm, best.pull.limit.get())),
+            comparison: best
+                .zip(of.price)
+                .map(|(best, price)| evidence.against_default(&best, price)),
+            afforded: Afforded {
+                pulls: evidence.counts().0,
+                arms: of.arms,
+                pulled: evidence.pulled_at_least(1),
+                thrice: evidence.pulled_at_least(3),
+                drawn: of.drawn.filter(|drawn| *drawn > 0),
+            },
+            unchanged_since: None,
+            outlook: None,
+            best,
+        }
+    }
+
+    /// What was learned, as you would say it to a colleague; `label` is the answer's configuration.
+    pub fn sentences(&self, label: &str, resource: Resource) -> Vec<String> {
+        let (Some(best), Some(limit)) = (self.best, self.limit) else {
+            let (why, fix) = self.no_answer.clone().unwrap_or_default();
+            return vec![
+                format!("There is no answer yet: {why}."),
+                format!("To get one, {fix}."),
+            ];
+        };
+        let amount = |value| resource.amount(value);
+        let mut use_it = format!(
+            "Use {label} with a limit of {}.",
+            quantity(resource, best.pull.limit.get())
+        );
+        if let Some(values) = self.values {
+            use_it.extend([" ", &capitalised(&values.in_words(amount)), "."]);
+        }
+        let compared = self.comparison.map(|comparison| match comparison {
+            Comparison::IsDefault => {
+                "This is the default configuration: nothing better was found.".into()
+            }
+            Comparison::Unknown { .. } => {
+                format!("It is {}.", comparison.in_words(amount))
+            }
+            Comparison::Compared { probability, .. } if (0.1..0.9).contains(&probability) => {
+                format!(
+                    "Whether it beats the default (arm 1) is open: {} likely.",
+                    super::comparison::percent(probability)
+                )
+            }
+            Comparison::Compared { .. } => {
+                let text = comparison.in_words(amount);
+                let (verdict, _) = text.split_once(':').unwrap_or((&text, ""));
+                format!("It is {verdict}.")
+            }
+        });
+        let mut sentences = vec![use_it];
+        sentences.extend(compared);
+        sentences.push(format!(
+            "{}{}.",
+            capitalised(&limit.in_words(amount)),
+            self.still_moves()
+        ));
+        sentences
+    }
+
+    /// Whether the answer still moves, and what more pulls are expected to bring.
+    fn still_moves(&self) -> String {
+        let pulls = self.afforded.pulls;
+        let outlook = self
+            .outlook
+            .map_or(String::new(), |outlook| format!("; {}", outlook.in_words()));
+        match self.unchanged_since {
+            None => outlook,
+            Some(since) if 2 * since <= pulls => {
+                format!("; the answer has been the same since pull {since} of {pulls}{outlook}")
+            }
+            Some(since) => {
+                format!("; the answer last changed at pull {since} of {pulls}{outlook}")
+            }
+        }
+    }
+}
+
+impl Afforded {
+    /// `1240 pulls; 63 of 500 arms pulled 3 times or more`.
+    pub fn in_words(&self) -> String {
+        let pulls = counted(self.pulls, "pull");
+        let drawn = self.drawn.map_or(String::new(), |drawn| {
+            let share = 100.0 * confident_share(drawn);
+            format!("; the best of {drawn} drawn arms is in the top {share:.1} % of the space (95 % confidence)")
+        });
+        let afforded = match self.arms {
+            1 => pulls,
+            arms if self.thrice == arms => {
+                format!("{pulls}; all {arms} arms pulled 3 times or more")
+            }
+            arms => format!(
+                "{pulls}; {} of {arms} arms pulled 3 times or more",
+                self.thrice
+            ),
+        };
+        afforded + &drawn
+    }
+}
+
+impl LimitReason {
+    /// `the longest of 1105 runs took 56 ms, and 1 in 1106 runs is expected to take longer`.
+    pub fn in_words(&self, amount: impl Fn(f64) -> String) -> String {
+        let longest = amount(self.longest);
+        match (self.runs, self.cut_off) {
+            (1, 0) => format!("the only run under this limit took {longest}"),
+            (runs, 0) => format!(
+                "the longest of {runs} runs took {longest}, and 1 in {} runs is expected to take longer than that",
+                runs + 1
+            ),
+            (runs, cut_off) => format!("the limit cuts off {cut_off} of {runs} runs"),
+        }
+    }
+}
+
+/// An amount with what it is of: `62 ms of CPU time`.
+pub fn quantity(resource: Resource, value: f64) -> String {
+    let of = match resource {
+        Resource::Wall => "wall time",
+        Resource::Cpu => "CPU time",
+        Resource::Work => "work",
+    };
+    format!("{} of {of}", resource.amount(value))
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters
+        .next()
+        .map(|letter| letter.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
+}

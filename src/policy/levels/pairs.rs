@@ -1,0 +1,331 @@
+//! The search without instances: Thompson sampling over pairs, with priors pooled from all arms.
+
+use rand::seq::index::sample;
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::{Parameters, levels_of};
+use crate::policy::beta::{draw_beta, own_rng};
+use crate::policy::estimate::{Estimates, Told};
+use crate::policy::explanation::Last;
+use crate::policy::recommendation::interval_of;
+use crate::policy::survival::Survival;
+use crate::policy::{Explanation, Policy, Problem, Recommendation, Weighed, Why};
+use crate::round::{ArmId, Limit, Observation, Pull, Round, Seen};
+
+/// Runs that the pooled prior of a hazard or of a mean reward counts for.
+const PRIOR: f64 = 2.0;
+/// Draws are made as if everything had been seen so many times: among many arms, some draw of an arm that is hardly known is
+/// always the largest.
+const SURE: f64 = 2.0;
+/// With more pairs than this, curves are drawn for some arms only: the most promising and as many others.
+const ALL: usize = 4096;
+/// On an open space there are so many more arms than were tried: each is an invitation to leave the good ones alone.
+const RESERVE: usize = 20;
+/// Curves drawn for the interval of an explanation.
+const CURVES: usize = 400;
+
+/// Runs of an arm, or of all arms, in the cell between two neighbouring limits.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cell {
+    /// Running at the left end, observed at least to the right end.
+    at_risk: f64,
+    /// Of these, the ones that ended inside.
+    ended: f64,
+    /// Sums of their rewards and of their costs.
+    rewards: f64,
+    costs: f64,
+}
+
+impl Cell {
+    /// The chance to end inside, with one run of either kind added.
+    fn hazard(&self) -> f64 {
+        (1.0 + self.ended) / (2.0 + self.at_risk)
+    }
+
+    fn reward(&self) -> f64 {
+        (1.0 + self.rewards) / (2.0 + self.ended)
+    }
+
+    /// Posterior parameters of hazard and mean reward, with what all arms did as prior; pulls under way narrow them.
+    fn posterior(&self, pool: &Self, pending: f64) -> [(f64, f64); 2] {
+        let (hazard, reward) = (pool.hazard(), pool.reward());
+        let ends = (
+            PRIOR * hazard + self.ended,
+            PRIOR * (1.0 - hazard) + self.at_risk - self.ended,
+        );
+        let rewards = (
+            PRIOR * reward + self.rewards,
+            PRIOR * (1.0 - reward) + self.ended - self.rewards,
+        );
+        let narrowed = |(a, b): (f64, f64), more: f64| {
+            let by = SURE * (a + b + more) / (a + b);
+            (a * by, b * by)
+        };
+        let share = ends.0 / (ends.0 + ends.1);
+        [narrowed(ends, pending), narrowed(rewards, pending * share)]
+    }
+}
+
+/// The search at work.
+#[derive(Debug)]
+pub(in crate::policy) struct Pairs {
+    parameters: Parameters,
+    estimates: Estimates,
+    cells: Vec<Cell>,
+    pool: Vec<Cell>,
+    /// c at each limit: what ends there costs at most.
+    costs: Vec<f64>,
+    /// The limits to climb through while nothing has ended.
+    levels: Vec<usize>,
+    climbed: usize,
+    has_ended: bool,
+    /// Per arm the largest gain of any of its pairs, by posterior means.
+    promise: Vec<f64>,
+    /// How many arms were tried, where they are tried in their order, as on an open space.
+    tried: usize,
+    last: Last,
+}
+
+impl Pairs {
+    pub(super) fn new(parameters: &Parameters, problem: &Problem) -> Self {
+        let estimates = Estimates::new(problem, Survival::Restricted);
+        let limits = estimates.limits();
+        Self {
+            parameters: parameters.clone(),
+            cells: vec![Cell::default(); problem.arms * limits.len()],
+            pool: vec![Cell::default(); limits.len()],
+            costs: limits
+                .iter()
+                .map(|limit| problem.price.cost(*limit))
+                .collect(),
+            levels: levels_of(limits),
+            climbed: 0,
+            has_ended: false,
+            promise: vec![f64::INFINITY; problem.arms],
+            tried: 0,
+            last: Last::NOTHING,
+            estimates,
+        }
+    }
+
+    fn points(&self) -> usize {
+        self.costs.len()
+    }
+
+    /// Gains of an arm at every limit, with the hazards and mean rewards that `take` makes of their posteriors.
+    fn curve(
+        &self,
+        arm: usize,
+        mut take: impl FnMut([(f64, f64); 2]) -> (f64, f64),
+        mut each: impl FnMut(usize, f64, f64),
+    ) {
+        let cells = &self.cells[arm * self.points()..][..self.points()];
+        let (mut survival, mut net) = (1.0, 0.0);
+        for (k, (cell, pool)) in cells.iter().zip(&self.pool).enumerate() {
+            let pending = f64::from(self.estimates.of_arm(arm)[k].pending);
+            let (hazard, reward) = take(cell.posterior(pool, pending));
+            let (ended, costs) = if cell.ended > 0.0 {
+                (cell.ended, cell.costs)
+            } else {
+                (pool.ended, pool.costs)
+            };
+            let cost = if ended > 0.0 {
+                costs / ended
+            } else {
+                self.costs[k]
+            };
+            net += survival * hazard * (reward - cost);
+            survival *= 1.0 - hazard;
+            each(k, net - self.estimates.penalties()[k] * survival, survival);
+        }
+    }
+
+    fn draw(&self, rng: &mut dyn Rng) -> Last {
+        let mut rng = own_rng(rng);
+        let (arms, points) = (self.estimates.arms(), self.points());
+        let arms: Vec<usize> = if arms * points <= ALL {
+            (0..arms).collect()
+        } else {
+            let count = (ALL / points / 2).clamp(1, arms);
+            let mut promising: Vec<usize> = (0..arms).collect();
+            promising.select_nth_unstable_by(count - 1, |a, b| {
+                self.promise[*b].total_cmp(&self.promise[*a]).then(a.cmp(b))
+            });
+            promising.truncate(count);
+            promising.extend(sample(&mut rng, arms, count));
+            promising
+        };
+        let mut last = Last::by(Why::Sample);
+        for arm in arms {
+            let stats = self.estimates.of_arm(arm);
+            let mut take = |[ends, rewards]: [(f64, f64); 2]| {
+                let hazard = draw_beta(ends.0, ends.1, &mut rng);
+                (hazard, draw_beta(rewards.0, rewards.1, &mut rng))
+            };
+            self.curve(arm, &mut take, |k, gain, _| {
+                if stats[k].count > 0 || stats[k].pending == 0 {
+                    last.enter(arm * points + k, gain);
+                }
+            });
+        }
+        last
+    }
+
+    /// Nothing has ended yet: every pull gets the next larger limit and another arm.
+    fn climb(&self) -> usize {
+        let level = self.climbed.min(self.levels.len() - 1);
+        let tried = |arm: &usize| {
+            let count = self.estimates.arm_count(*arm);
+            count.observed + count.pending
+        };
+        let arm = (0..self.estimates.arms()).min_by_key(tried).unwrap_or(0);
+        // With more slots than arms the same arm gets other limits.
+        let pending = self.estimates.arm_count(arm).pending as usize;
+        let level = (level + pending) % self.levels.len();
+        arm * self.points() + self.levels[level]
+    }
+
+    fn means([ends, rewards]: [(f64, f64); 2]) -> (f64, f64) {
+        (
+            ends.0 / (ends.0 + ends.1),
+            rewards.0 / (rewards.0 + rewards.1),
+        )
+    }
+
+    fn weighed(&self, pair: usize, draw: f64) -> Weighed {
+        let estimated = self.estimates.pair(pair, draw);
+        if self.last.why != Why::Sample {
+            return estimated;
+        }
+        let (arm, own) = (pair / self.points(), pair % self.points());
+        let (mut mean, mut survival) = (0.0, 0.0);
+        self.curve(arm, Self::means, |k, gain, alive| {
+            if k == own {
+                (mean, survival) = (gain, alive);
+            }
+        });
+        let mut rng = Pcg64Mcg::seed_from_u64(pair as u64);
+        let mut gains = Vec::with_capacity(CURVES);
+        for _ in 0..CURVES {
+            let take = |[ends, rewards]: [(f64, f64); 2]| {
+                let hazard = draw_beta(ends.0, ends.1, &mut rng);
+                (hazard, draw_beta(rewards.0, rewards.1, &mut rng))
+            };
+            self.curve(arm, take, |k, gain, _| {
+                if k == own {
+                    gains.push(gain);
+                }
+            });
+        }
+        let (low, high) = interval_of(gains);
+        Weighed {
+            mean,
+            width: (high - low) / 2.0,
+            interval: (low, high),
+            survival,
+            ..estimated
+        }
+    }
+}
+
+/// Enters what one pull told.
+fn learn(limits: &[f64], cells: &mut [Cell], told: &Told, reward: f64) {
+    let mut left = 0.0;
+    for (&right, cell) in limits.iter().zip(cells) {
+        if right > told.reach {
+            break;
+        }
+        match told.ended {
+            Some(ended) if ended.consumption <= left && left > 0.0 => break,
+            Some(ended) if ended.consumption <= right => {
+                cell.at_risk += 1.0;
+                cell.ended += 1.0;
+                cell.rewards += reward;
+                cell.costs += reward - ended.net;
+            }
+            _ => cell.at_risk += 1.0,
+        }
+        left = right;
+    }
+}
+
+impl Policy for Pairs {
+    fn choose(&mut self, _: Round, rng: &mut dyn Rng) -> Pull {
+        self.last = if self.has_ended {
+            self.draw(rng)
+        } else {
+            Last::plain(Why::Opening, self.climb())
+        };
+        if self.last.chosen.is_none() {
+            self.last = Last::plain(Why::Opening, self.climb());
+        }
+        let (pair, _) = self.last.chosen.expect("something is always chosen");
+        self.estimates
+            .pull(pair / self.points(), pair % self.points())
+    }
+
+    fn launched(&mut self, round: Round, pull: Pull) {
+        self.estimates.launched(round, pull);
+        self.tried = self.tried.max(pull.arm.index() + 1);
+    }
+
+    fn observe(&mut self, round: Round, seen: Observation, _: &mut dyn Rng) {
+        let (arm, told) = self.estimates.observe(round, &seen);
+        self.tried = self.tried.max(arm + 1);
+        let reward = match seen.seen() {
+            Seen::Rewarded { reward, .. } => reward,
+            Seen::Censored { .. } | Seen::Failed => 0.0,
+        };
+        let points = self.points();
+        let limits = self.estimates.limits();
+        learn(
+            limits,
+            &mut self.cells[arm * points..][..points],
+            &told,
+            reward,
+        );
+        learn(limits, &mut self.pool, &told, reward);
+        self.has_ended |= told.ended.is_some();
+        let granted = |level: &&usize| limits[**level] <= told.granted;
+        let granted = self.levels.iter().take_while(granted).count();
+        self.climbed = self.climbed.max(granted);
+        let mut promise = f64::NEG_INFINITY;
+        self.curve(arm, Self::means, |_, gain, _| promise = promise.max(gain));
+        self.promise[arm] = promise;
+    }
+
+    fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
+        self.estimates.answer(at, self.parameters.recommend)
+    }
+
+    fn arms_added(&mut self, problem: &Problem) -> bool {
+        let more = problem.arms.saturating_sub(self.estimates.arms());
+        self.estimates.add_arms(more);
+        let arms = self.estimates.arms();
+        self.cells.resize(arms * self.points(), Cell::default());
+        self.promise.resize(arms, f64::INFINITY);
+        true
+    }
+
+    fn wanted_arms(&self) -> Option<usize> {
+        Some(self.tried + RESERVE)
+    }
+
+    fn best_arms(&self, count: usize) -> Vec<ArmId> {
+        let is_known = |arm: &usize| self.promise[*arm].is_finite();
+        let mut arms: Vec<usize> = (0..self.promise.len()).filter(is_known).collect();
+        let by_promise =
+            |a: &usize, b: &usize| self.promise[*b].total_cmp(&self.promise[*a]).then(a.cmp(b));
+        if count < arms.len() {
+            arms.select_nth_unstable_by(count, by_promise);
+            arms.truncate(count);
+        }
+        arms.sort_unstable_by(by_promise);
+        arms.into_iter().map(ArmId::from_index).collect()
+    }
+
+    fn explain(&self) -> Explanation {
+        self.last.explain(|pair, draw| self.weighed(pair, draw))
+    }
+}

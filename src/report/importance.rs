@@ -1,0 +1,383 @@
+//! Which parameters matter, and which of their values.
+
+use serde::Serialize;
+
+use super::pairs::Pairs;
+use super::{History, Num};
+use crate::round::ArmId;
+use crate::space::{ABSENT, Domain, Parameter, Scale, Spacing, Value};
+use captime_forest::{Dataset, FitOutcome, Params, Stop, fit_until};
+
+/// What is known about the parameters.
+#[derive(Debug, Clone, Serialize)]
+pub struct Importance {
+    /// The parameters, the most important first.
+    pub parameters: Vec<ParameterImportance>,
+    /// The importance of the limit, in the same measure.
+    pub of_limit: Num,
+    /// Rounds the forest was fitted on.
+    pub fitted_on: usize,
+    /// Gains over the two most important parameters.
+    pub pair: Option<PairMap>,
+    /// The same arm by arm, where one of them has too many values for a map.
+    pub scatter: Option<Scatter>,
+}
+
+/// One parameter.
+#[derive(Debug, Clone, Serialize)]
+pub struct ParameterImportance {
+    /// Its name.
+    pub name: String,
+    /// Growth of the forest's squared error when this parameter is shuffled, as a share of the gain's variance.
+    pub importance: Num,
+    /// What its values stand on, if they are numbers and many.
+    pub axis: Option<Axis>,
+    /// Its values, or ranges of them.
+    pub values: Vec<ValueImportance>,
+}
+
+/// One value of a parameter, over the arms that have it.
+#[derive(Debug, Clone, Serialize)]
+pub struct ValueImportance {
+    /// The value, or `low … high`.
+    pub value: String,
+    /// Where it stands on the axis, if there is one.
+    pub number: Num,
+    /// Mean gain of its arms, each at its own best limit; every arm counts the same.
+    pub gain: Num,
+    /// 95 % interval of that mean.
+    pub low: Num,
+    /// Its other end.
+    pub high: Num,
+    /// Mean consumption of a pull, over its arms.
+    pub consumption: Num,
+    /// Arms with this value that were pulled.
+    pub arms: usize,
+    /// Their pulls.
+    pub pulls: u64,
+}
+
+/// Gains over two parameters.
+#[derive(Debug, Clone, Serialize)]
+pub struct PairMap {
+    /// The first parameter.
+    pub x: String,
+    /// The second.
+    pub y: String,
+    /// Value of the first, value of the second, mean gain of the arms, how many.
+    pub cells: Vec<(String, String, Num, usize)>,
+}
+
+/// What numbers stand on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Axis {
+    /// Equal steps are equal differences.
+    Linear,
+    /// Equal steps are equal ratios.
+    Log,
+}
+
+/// Arms over two parameters.
+#[derive(Debug, Clone, Serialize)]
+pub struct Scatter {
+    /// The first parameter, and what it stands on if its values are numbers.
+    pub x: (String, Option<Axis>),
+    /// The second.
+    pub y: (String, Option<Axis>),
+    /// The arm, its values as numbers or text, and its gain; the best last, so that they are drawn on top.
+    pub points: Vec<(u32, serde_json::Value, serde_json::Value, Num)>,
+}
+
+/// The results of an arm, for comparisons between arms.
+#[derive(Debug, Clone, Copy)]
+struct OfArm {
+    arm: ArmId,
+    gain: f64,
+    consumption: f64,
+    pulls: u64,
+}
+
+/// With more values than this, a parameter's values are grouped.
+const GROUPS: usize = 24;
+/// Arms that a scatter shows at most.
+const POINTS: usize = 1500;
+/// Maximum number of rounds for the forest: enough to rank parameters, few enough to be fast.
+const ROWS: usize = 3000;
+
+/// Computes the importance. `None` if arms have no parameters or limits are not known yet.
+pub fn importance(history: &History, pairs: &Pairs<'_>) -> Option<Importance> {
+    history.known()?;
+    let parameters = history.space.parameters();
+    if parameters.is_empty() {
+        return None;
+    }
+    let arms = of_arms(history, pairs);
+    let (importance, fitted_on) = weights(history);
+    let groups: Vec<Grouping> = (parameters.iter().enumerate())
+        .map(|(place, parameter)| Grouping::new(parameter, axis(history, place)))
+        .collect();
+    let codes: Vec<Vec<u32>> = arms.iter().map(|of| history.space.codes(of.arm)).collect();
+    let mut order: Vec<usize> = (0..parameters.len()).collect();
+    let weight = |place: usize| importance.get(place).copied().unwrap_or(f64::NAN);
+    order.sort_by(|&a, &b| {
+        let (a, b) = (weight(a), weight(b));
+        b.partial_cmp(&a).unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let told = order.iter().map(|&place| ParameterImportance {
+        name: parameters[place].name().to_owned(),
+        importance: Num(weight(place)),
+        axis: groups[place].axis,
+        values: values(&groups[place], place, &arms, &codes),
+    });
+    let varying: Vec<usize> = order
+        .iter()
+        .copied()
+        .filter(|&place| parameters[place].values().len() > 1)
+        .collect();
+    let (pair, scatter) = match varying[..] {
+        [first, second, ..] => {
+            let side = |place: usize| (parameters[place].name(), &groups[place], place);
+            let (x, y) = (side(first), side(second));
+            if x.1.axis.is_some() || y.1.axis.is_some() {
+                let sides = [(&parameters[first], x), (&parameters[second], y)];
+                (None, Some(scatter(sides, &arms, &codes)))
+            } else {
+                (Some(pair_map(x, y, &arms, &codes)), None)
+            }
+        }
+        _ => (None, None),
+    };
+    Some(Importance {
+        parameters: told.collect(),
+        of_limit: Num(weight(parameters.len())),
+        fitted_on,
+        pair,
+        scatter,
+    })
+}
+
+fn of_arms(history: &History, pairs: &Pairs<'_>) -> Vec<OfArm> {
+    let mut sums = vec![(0_u64, 0.0); history.space.len()];
+    for played in &history.rounds {
+        let sum = &mut sums[played.arm.index()];
+        sum.0 += 1;
+        sum.1 += played.used();
+    }
+    history
+        .space
+        .arms()
+        .filter_map(|arm| {
+            let there = pairs.best_of(arm)?;
+            let (pulls, consumption) = sums[arm.index()];
+            Some(OfArm {
+                arm,
+                gain: there.gain,
+                consumption: consumption / pulls.max(1) as f64,
+                pulls,
+            })
+        })
+        .collect()
+}
+
+/// Which values of a parameter are grouped.
+struct Grouping {
+    labels: Vec<String>,
+    /// Where the groups stand: the middle one of their values.
+    places: Vec<f64>,
+    axis: Option<Axis>,
+    /// Values per group.
+    size: usize,
+}
+
+impl Grouping {
+    fn new(parameter: &Parameter, axis: Axis) -> Self {
+        let values = parameter.values();
+        let is_numeric = parameter.scale() == Scale::Number && values.len() > GROUPS;
+        let middle = |chunk: &[Value]| chunk[chunk.len() / 2].number().unwrap_or(f64::NAN);
+        let size = values.len().div_ceil(GROUPS).max(1);
+        let labels = values.chunks(size).map(|chunk| match chunk {
+            [only] => only.to_string(),
+            [first, .., last] => format!("{first} … {last}"),
+            [] => String::new(),
+        });
+        Self {
+            labels: labels.collect(),
+            places: values.chunks(size).map(middle).collect(),
+            axis: is_numeric.then_some(axis),
+            size,
+        }
+    }
+
+    fn of(&self, code: u32) -> Option<usize> {
+        (code != ABSENT).then_some(code as usize / self.size)
+    }
+}
+
+fn values(
+    grouping: &Grouping,
+    place: usize,
+    arms: &[OfArm],
+    codes: &[Vec<u32>],
+) -> Vec<ValueImportance> {
+    let mut members: Vec<Vec<&OfArm>> = vec![vec![]; grouping.labels.len()];
+    for (of, codes) in arms.iter().zip(codes) {
+        if let Some(group) = grouping.of(codes[place]) {
+            members[group].push(of);
+        }
+    }
+    let groups = grouping.labels.iter().zip(&grouping.places).zip(members);
+    let told = groups.map(|((label, number), members)| {
+        let count = members.len() as f64;
+        let mean = members.iter().map(|of| of.gain).sum::<f64>() / count;
+        let squares = members.iter().map(|of| (of.gain - mean).powi(2));
+        let half = if members.len() > 1 {
+            1.96 * (squares.sum::<f64>() / (count - 1.0) / count).sqrt()
+        } else {
+            f64::NAN
+        };
+        ValueImportance {
+            value: label.clone(),
+            number: Num(if grouping.axis.is_some() {
+                *number
+            } else {
+                f64::NAN
+            }),
+            gain: Num(mean),
+            low: Num(mean - half),
+            high: Num(mean + half),
+            consumption: Num(members.iter().map(|of| of.consumption).sum::<f64>() / count),
+            arms: members.len(),
+            pulls: members.iter().map(|of| of.pulls).sum(),
+        }
+    });
+    told.collect()
+}
+
+type Side<'a> = (&'a str, &'a Grouping, usize);
+
+fn pair_map(x: Side<'_>, y: Side<'_>, arms: &[OfArm], codes: &[Vec<u32>]) -> PairMap {
+    let columns = x.1.labels.len();
+    let mut sums = vec![(0.0, 0_usize); columns * y.1.labels.len()];
+    for (of, codes) in arms.iter().zip(codes) {
+        if let (Some(column), Some(row)) = (x.1.of(codes[x.2]), y.1.of(codes[y.2])) {
+            let cell = &mut sums[row * columns + column];
+            cell.0 += of.gain;
+            cell.1 += 1;
+        }
+    }
+    let cells = sums.into_iter().enumerate().map(|(place, (sum, count))| {
+        (
+            x.1.labels[place % columns].clone(),
+            y.1.labels[place / columns].clone(),
+            Num(sum / count as f64),
+            count,
+        )
+    });
+    PairMap {
+        x: x.0.to_owned(),
+        y: y.0.to_owned(),
+        cells: cells.collect(),
+    }
+}
+
+/// What the numbers of this parameter stand on.
+fn axis(history: &History, place: usize) -> Axis {
+    let opened = history.scenario().space.opened();
+    let spacing = opened.map(|opened| match &opened.space().parameters()[place].domain {
+        Domain::Real { spacing, .. } | Domain::Integer { spacing, .. } => *spacing,
+        Domain::Choice(_) | Domain::Ordered(_) => Spacing::Linear,
+    });
+    match spacing {
+        Some(Spacing::Log) => Axis::Log,
+        _ => Axis::Linear,
+    }
+}
+
+/// Arms over two parameters: all that have both, or every so manyth of them.
+fn scatter(sides: [(&Parameter, Side<'_>); 2], arms: &[OfArm], codes: &[Vec<u32>]) -> Scatter {
+    let [x, y] = sides.map(|(_, (name, grouping, _))| (name.to_owned(), grouping.axis));
+    let value = |(parameter, (_, grouping, place)): (&Parameter, Side<'_>), codes: &[u32]| {
+        let value = parameter.values().get(codes[place] as usize)?;
+        Some(match grouping.axis {
+            Some(_) => serde_json::to_value(value).unwrap_or_default(),
+            None => value.to_string().into(),
+        })
+    };
+    let both = arms.iter().zip(codes).filter_map(|(of, codes)| {
+        let (x, y) = (value(sides[0], codes)?, value(sides[1], codes)?);
+        Some((of.arm.number(), x, y, Num(of.gain)))
+    });
+    let mut points: Vec<_> = both.collect();
+    points.sort_by(|a, b| a.3.0.total_cmp(&b.3.0));
+    let step = points.len().div_ceil(POINTS).max(1);
+    // Counted from the best, so that it is among them.
+    points = points.into_iter().rev().step_by(step).collect();
+    points.reverse();
+    Scatter { x, y, points }
+}
+
+/// Permutation importance of every parameter and of the limit, from a forest that predicts the gain of a round;
+/// relative to the variance of the gains. Empty where there is nothing to learn.
+fn weights(history: &History) -> (Vec<f64>, usize) {
+    let parameters = history.space.parameters();
+    let step = history.rounds.len().div_ceil(ROWS).max(1);
+    let rounds: Vec<_> = history
+        .rounds
+        .iter()
+        .filter(|played| played.gain.is_finite())
+        .step_by(step)
+        .collect();
+    // A fit on a handful of rounds would be meaningless, but look convincing.
+    if rounds.len() < 20 {
+        return (vec![], 0);
+    }
+    let codes: Vec<Vec<u32>> = rounds
+        .iter()
+        .map(|played| history.space.codes(played.arm))
+        .collect();
+    let mut columns: Vec<(String, Vec<f64>)> = parameters
+        .iter()
+        .enumerate()
+        .map(|(place, parameter)| {
+            let number = |codes: &Vec<u32>| match codes[place] {
+                ABSENT => f64::NAN,
+                code => parameter.values()[code as usize]
+                    .number()
+                    .unwrap_or_else(|| f64::from(code)),
+            };
+            (
+                parameter.name().to_owned(),
+                codes.iter().map(number).collect(),
+            )
+        })
+        .collect();
+    columns.push((
+        String::new(),
+        rounds.iter().map(|played| played.limit).collect(),
+    ));
+    let gains: Vec<f64> = rounds.iter().map(|played| played.gain).collect();
+    let mean = gains.iter().sum::<f64>() / gains.len() as f64;
+    let variance = gains.iter().map(|gain| (gain - mean).powi(2)).sum::<f64>() / gains.len() as f64;
+    let predictors = columns.len();
+    let Ok(data) = Dataset::from_columns(columns, "gain", gains, vec![]) else {
+        return (vec![], 0);
+    };
+    let params = Params {
+        trees: 60,
+        mtry: Some(predictors.div_ceil(2)),
+        min_node_size: Some(10),
+        sample_fraction: 0.632,
+        importance: captime_forest::Importance::Permutation,
+        ..Params::default()
+    };
+    let rows: Vec<u32> = (0..data.rows() as u32).collect();
+    match fit_until(&data, &rows, &params, &Stop::new(), None) {
+        Ok(FitOutcome::Done { forest, .. }) => {
+            let shares = forest.importance().unwrap_or_default().iter();
+            let shares = shares.map(|growth| (growth / variance).max(0.0));
+            (shares.collect(), rows.len())
+        }
+        Ok(FitOutcome::Stopped { .. }) | Err(_) => (vec![], 0),
+    }
+}

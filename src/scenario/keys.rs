@@ -1,0 +1,604 @@
+//! Every key of a scenario file, described once.
+//!
+//! The check takes the known keys from here, editors use the [`schema`], and the tables of `docs/scenario.md` are
+//! generated. A new key is a line here, a field in the model, and the code that reads it.
+
+use serde_json::{Map, Value, json};
+
+use super::model::MOST_SLOTS;
+use crate::policy::PolicyKind;
+use crate::simulated::synthetic::{Grid, SyntheticProblem};
+
+/// A mapping with a fixed set of keys.
+pub(super) struct Section {
+    /// The key it is under.
+    pub(super) name: &'static str,
+    about: &'static str,
+    keys: &'static [Key],
+}
+
+/// One key.
+struct Key {
+    name: &'static str,
+    about: &'static str,
+    /// Its default: empty if it is optional and has none, [`REQUIRED`] if it must be given.
+    default: &'static str,
+    shape: Shape,
+}
+
+/// What the value of a key may be.
+#[derive(Clone, Copy)]
+enum Shape {
+    Text,
+    /// One text or several.
+    Texts,
+    Flag,
+    Number,
+    /// A number between two others, neither included.
+    Between(f64, f64),
+    /// A whole number, at least this.
+    Whole(u64),
+    Words(&'static [&'static str]),
+    /// A duration, or a plain number where work is counted.
+    Amount,
+    Size,
+    /// A number, a word, or true or false.
+    Scalar,
+    Codes,
+    Instances,
+    List(&'static Shape),
+    /// A mapping from any name.
+    Map(&'static Shape),
+    Section(&'static Section),
+    AnyOf(&'static [Shape]),
+    /// Anything else that a schema can express.
+    Other(fn() -> Value),
+}
+
+const REQUIRED: &str = "required";
+
+impl Section {
+    /// The keys it may have.
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        self.keys.iter().map(|key| key.name).collect()
+    }
+
+    fn schema(&self) -> Value {
+        let properties: Map<String, Value> = self
+            .keys
+            .iter()
+            .map(|key| (key.name.to_owned(), key.schema()))
+            .collect();
+        let mut schema =
+            json!({"type": "object", "additionalProperties": false, "properties": properties});
+        let required = self.keys.iter().filter(|key| key.default == REQUIRED);
+        let required: Vec<&str> = required.map(|key| key.name).collect();
+        if !required.is_empty() {
+            schema["required"] = json!(required);
+        }
+        if !self.about.is_empty() {
+            schema["description"] = json!(self.about);
+        }
+        schema
+    }
+
+    /// Its table in the documentation.
+    #[cfg(test)]
+    fn table(&self) -> String {
+        let mut table = "| key | meaning | default |\n|---|---|---|\n".to_owned();
+        for key in self.keys {
+            let Key {
+                name,
+                about,
+                default,
+                ..
+            } = key;
+            table.extend([format!("| `{name}` | {about} | {default} |\n")]);
+        }
+        table.replace("{|", "{\\|")
+    }
+}
+
+impl Key {
+    fn schema(&self) -> Value {
+        let mut schema = self.shape.schema();
+        let about = match self.default {
+            "" | REQUIRED => format!("{}.", self.about),
+            default => format!("{}. Default: {default}.", self.about),
+        };
+        // A section describes itself.
+        if schema["description"].is_null() {
+            schema["description"] = json!(about);
+        }
+        schema
+    }
+}
+
+impl Shape {
+    fn schema(self) -> Value {
+        match self {
+            Self::Text => json!({"type": "string"}),
+            Self::Texts => Self::AnyOf(&[Self::Scalar, Self::List(&Self::Scalar)]).schema(),
+            Self::Flag => json!({"type": "boolean"}),
+            Self::Number => json!({"type": "number"}),
+            Self::Between(low, high) => {
+                json!({"type": "number", "exclusiveMinimum": low, "exclusiveMaximum": high})
+            }
+            Self::Whole(least) => json!({"type": "integer", "minimum": least}),
+            Self::Words(words) => json!({"enum": words}),
+            Self::Amount => {
+                json!({"type": ["string", "number"], "examples": ["2.5s", "1h 30m"]})
+            }
+            Self::Size => json!({"type": ["string", "integer"], "examples": ["200MiB", "2GiB"]}),
+            Self::Scalar => json!({"type": ["string", "number", "boolean"]}),
+            Self::Codes => {
+                let code = json!({"type": "integer", "minimum": 0, "maximum": 255});
+                json!({"anyOf": [code, {"type": "array", "minItems": 1, "items": code}]})
+            }
+            Self::Instances => Self::AnyOf(&[Self::Text, Self::List(&Self::Scalar)]).schema(),
+            Self::List(item) => json!({"type": "array", "minItems": 1, "items": item.schema()}),
+            Self::Map(value) => {
+                json!({"type": "object", "minProperties": 1, "additionalProperties": value.schema()})
+            }
+            Self::Section(section) => section.schema(),
+            Self::AnyOf(shapes) => {
+                let schemas: Vec<Value> = shapes.iter().map(|shape| shape.schema()).collect();
+                json!({"anyOf": schemas})
+            }
+            Self::Other(schema) => schema(),
+        }
+    }
+}
+
+/// The JSON schema of a scenario, as in `docs/scenario.schema.json`.
+pub fn schema() -> Value {
+    let mut root = SCENARIO.schema();
+    root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    root["title"] = json!("captime scenario");
+    root
+}
+
+// These three shorten the tables below.
+
+const fn required(name: &'static str, shape: Shape, about: &'static str) -> Key {
+    key(name, shape, REQUIRED, about)
+}
+
+const fn optional(name: &'static str, shape: Shape, about: &'static str) -> Key {
+    key(name, shape, "", about)
+}
+
+/// A key with its default.
+const fn key(name: &'static str, shape: Shape, default: &'static str, about: &'static str) -> Key {
+    Key {
+        name,
+        about,
+        default,
+        shape,
+    }
+}
+
+use Shape::{
+    Amount, AnyOf, Between, Codes, Flag, Instances, List, Number, Other, Scalar, Size, Text, Texts,
+    Whole, Words,
+};
+
+#[rustfmt::skip]
+pub(super) static SCENARIO: Section = Section {
+    name: "scenario",
+    about: "A captime scenario: what to tune, and how.",
+    keys: &[
+        key("name", Text, "the name of the file", "The name of the run's folder: letters, digits, `-`, `_`, `.`"),
+        required("target", Other(target), "What a pull runs"),
+        key("arms", Shape::Section(&ARMS), "required, except for `synthetic` and `recorded`", "The configurations to choose from"),
+        key("limits", Shape::Section(&LIMITS), "required, except for `synthetic`", "What is limited, the limits to choose from, and the guards"),
+        optional("price", Shape::Section(&PRICE), "What consumption and being cut off cost"),
+        key("policy", Other(policy), "`levels`", "The policy that chooses. `run` uses the first of a list, `study` compares them all"),
+        key("recommend", Words(&["safe", "best", "finest", "posterior"]), "depends on the policy", "The rule that picks the answer"),
+        key("budget", Shape::Section(&BUDGET), "none: runs until you stop it", "When to stop"),
+        key("slots", AnyOf(&[Words(&["auto"]), Other(slots), Other(nodes)]), "`auto`", "How many pulls run at a time. `auto` is one per CPU. Or the machines to run them on"),
+        key("pin", AnyOf(&[Words(&["auto", "never"]), Other(|| json!({"const": false}))]), "`auto`", "Whether each slot gets its own CPUs. `auto` pins if slots x threads fit"),
+        key("seed", Whole(0), "1", "The seed of all randomness"),
+        key("stop_on_first_failures", Flag, "true", "Whether to stop if the first pulls all fail without hitting a guard"),
+        key("compare", Words(&["as-measured", "by-node"]), "`as-measured`", "How runs on nodes of different speed are compared. `by-node` divides what a run consumed by the measured factor of its node"),
+        key("retries", Whole(0), "2", "How often a run that was lost with its launcher is retried"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static COMMAND: Section = Section {
+    name: "target",
+    about: "A program.",
+    keys: &[
+        required("command", List(&Scalar), "The program and its arguments, never a shell line. Placeholders: every parameter, `{instance}`, `{seed}`, `{limit}`, `{cpu_limit}`, `{round}`, `{scratch}`, `{params}`, `{name}`. A part in square brackets disappears if a parameter in it is absent"),
+        key("params", Other(one_or_two), "`\"--{name}={value}\"`", "What `{params}` writes for each parameter, with `{name}` and `{value}`"),
+        optional("instances", Instances, "A pattern of files with `*`, `?`, `[abc]` or `**`, a file with one instance per line, or a list"),
+        optional("test", Instances, "Instances held out for testing the answer"),
+        key("reward", Shape::Section(&REWARD), "1 for exit code 0", "How the reward is read"),
+        key("success", Codes, "0, or the codes of `reward: {exit: ...}`", "The exit codes of a normal end"),
+        optional("env", Other(env), "Environment variables, with placeholders"),
+        key("directory", Text, "the scenario's folder", "Where the program runs"),
+        key("stdin", Shape::Section(&STDIN), "empty", "What the program reads"),
+        key("contain", Words(&["off", "pids", "full"]), "`pids` where possible", "What the program is kept from. `pids`: other processes, and changes to control groups. `full`: also the network, and it has its own empty `/tmp` and `/dev/shm`"),
+        key("output_limit", Size, "1 MiB", "How much of stdout and of stderr is kept"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static WRAPPER: Section = Section {
+    name: "wrapper",
+    about: "A wrapper of AClib, ParamILS or SMAC.",
+    keys: &[
+        required("wrapper", Texts, "The wrapper and its own arguments"),
+        key("call", Words(&["old", "new"]), "`old`", "How it is called. `old`: `INSTANCE SPECIFICS CUTOFF LENGTH SEED -name value ...`, as ParamILS and SMAC do. `new`: `--instance I --cutoff C --seed S --config -name value ...`, as AClib2 does"),
+        key("quality", Shape::Section(&QUALITY), "a run that succeeded is worth 1", "How the quality or cost that it reports becomes a reward"),
+        optional("instances", Instances, "As for `command`. Words after the first are what the old call passes as specifics"),
+        optional("test", Instances, "Instances held out for testing the answer"),
+        optional("env", Other(env), "Environment variables, with placeholders"),
+        key("directory", Text, "the scenario's folder", "Where the wrapper runs"),
+        key("contain", Words(&["off", "pids", "full"]), "`pids` where possible", "What the program is kept from. `pids`: other processes, and changes to control groups. `full`: also the network, and it has its own empty `/tmp` and `/dev/shm`"),
+        key("output_limit", Size, "1 MiB", "How much of stdout and of stderr is kept"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static QUALITY: Section = Section {
+    name: "quality",
+    about: "The costs worth 0 and 1.",
+    keys: &[
+        required("worst", Number, "The cost worth 0"),
+        required("best", Number, "The cost worth 1"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static STDIN: Section = Section {
+    name: "stdin",
+    about: "What the program reads. One of the two.",
+    keys: &[
+        optional("file", Text, "A file, with placeholders"),
+        optional("text", Text, "A text, with placeholders"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static REWARD: Section = Section {
+    name: "reward",
+    about: "How the reward is read.",
+    keys: &[
+        optional("exit", Codes, "The reward is 1 if the program ends with one of these exit codes: solved"),
+        optional("stdout", Text, "A regular expression with one group: the score, in the output"),
+        optional("stderr", Text, "The same, in the error output"),
+        optional("json", Text, "A JSON pointer to the score, such as `/score`, in the output or in `file`"),
+        optional("file", Text, "A file that the program writes, with placeholders"),
+        optional("match", Text, "A regular expression with one group: the score, in `file`"),
+        key("which", Words(&["only", "last"]), "`only`", "Which match counts. `only`: several are an error. `last`: the last one, for programs that print a score per epoch"),
+        optional("worst", Number, "The score worth 0"),
+        optional("best", Number, "The score worth 1"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static FOREST: Section = Section {
+    name: "forest",
+    about: "A random forest on a CSV file.",
+    keys: &[
+        required("data", Text, "The CSV file, with a header"),
+        required("predict", Text, "The column to predict"),
+        key("train", Between(0.0, 1.0), "0.7", "The fraction of the rows to train on"),
+        key("task", Words(&["auto", "regression", "classification"]), "`auto`", "What to predict. `auto` infers it from the column"),
+        key("engine", Words(&["builtin", "smartcore", "linfa"]), "`builtin`", "The forest implementation"),
+        key("isolation", Words(&["thread", "process"]), "`thread` for `builtin`, else `process`", "Where a fit runs: in-process, or in its own process, which the memory guard needs"),
+        key("threads", Whole(1), "1", "Threads per fit"),
+        key("normalise", Words(&["range", "sd"]), "`range`", "What the error is divided by: the range of the column, or its standard deviation"),
+        key("reward", Words(&["accuracy", "auc", "log_loss"]), "`accuracy`", "The reward of a classification: the accuracy, the area under the ROC curve, or exp(-log loss)"),
+        optional("drop", Texts, "Columns that are not predictors"),
+        key("levels", AnyOf(&[Words(&["alphabetical", "by-response"]), Shape::Map(&List(&Scalar))]), "`alphabetical`", "The order of the levels of a factor: by name, by mean response, or as listed for some columns"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static SYNTHETIC: Section = Section {
+    name: "synthetic",
+    about: "One of the paper's problems, in virtual time.",
+    keys: &[
+        required("problem", Other(problem), "Which problem. `large` takes any number of arms after it"),
+        key("grid", Words(&Grid::NAMES), "`recovered`", "The limits, unless the scenario gives its own"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static RECORDED: Section = Section {
+    name: "recorded",
+    about: "Runs that were measured once, replayed in virtual time.",
+    keys: &[
+        required("consumption", Text, "A CSV file with a row per instance (its name first) and a column per arm, or an ASlib `algorithm_runs.arff`"),
+        key("reward", Text, "1 for every run that ended", "A CSV file of rewards with the same shape"),
+        key("cutoff", Amount, "from ASlib's `description.txt`", "The cutoff of the measured runs"),
+        optional("unsolved", Amount, "The value that means not solved. Anything above the cutoff does too"),
+        optional("test", Instances, "Instances held out for testing the answer"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static SURROGATE: Section = Section {
+    name: "surrogate",
+    about: "Runs of any configuration of a space, made from recorded ones, in virtual time.",
+    keys: &[
+        required("consumption", Text, "The recorded runs, as for `recorded`"),
+        required("arms", Text, "A CSV file with the configuration of every recorded arm, in their order. The first line names the parameters; columns that the space does not have are ignored"),
+        key("reward", Text, "1 for every run that ended", "A CSV file of rewards with the same shape"),
+        key("cutoff", Amount, "from ASlib's `description.txt`", "The cutoff of the measured runs"),
+        optional("unsolved", Amount, "The value that means not solved. Anything above the cutoff does too"),
+        optional("test", Instances, "Instances kept back for testing the answer"),
+        key("seed", Whole(0), "1", "Another seed gives other luck to every configuration"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static EXTERNAL: Section = Section {
+    name: "external",
+    about: "Your own program runs the pulls, through `captime ask`.",
+    keys: &[
+        optional("instances", Instances, "Instances that a policy may ask for"),
+        optional("test", Instances, "Instances held out for testing the answer"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static ARMS: Section = Section {
+    name: "arms",
+    about: "The configurations to choose from: a grid, a list, a file, or an open space.",
+    keys: &[
+        optional("grid", Shape::Map(&AnyOf(&[Scalar, List(&Scalar), Shape::Section(&RANGE)])), "Parameters and their values. Every combination is an arm"),
+        optional("list", List(&AnyOf(&[Text, Shape::Map(&Scalar)])), "The arms one by one: a name, or parameters with an optional `name`"),
+        optional("file", Text, "A CSV file: the first line names the parameters, every other line is an arm. A column `name` names it"),
+        optional("space", AnyOf(&[Text, Shape::Map(&AnyOf(&[Scalar, Shape::Section(&PARAMETER)]))]), "An open space: parameters with ranges, or a file of them (PCS, ConfigSpace, irace). See [spaces](spaces.md)"),
+        optional("forbid", Texts, "Combinations of the space that are not allowed, such as `decay * restarts > 5000`"),
+        optional("start", List(&Shape::Map(&Scalar)), "Configurations of the space that come right after the default, or `{file: known-good.csv}`"),
+        optional("sample", Whole(1), "How many arms to draw from the space, as a finite list. Without it, arms are opened as the run goes"),
+        key("default", AnyOf(&[Scalar, Shape::Map(&Scalar)]), "the first arm", "The default configuration, by name or by values. It becomes arm 1"),
+        optional("only", Other(patterns), "Keep only the combinations of the grid that match one of these"),
+        optional("except", Other(patterns), "Drop the combinations of the grid that match one of these"),
+        optional("drop", Texts, "Columns of the file that are not parameters. `dummy*` drops all that start so"),
+    ],
+};
+
+#[rustfmt::skip]
+static PARAMETER: Section = Section {
+    name: "parameter",
+    about: "One parameter of an open space.",
+    keys: &[
+        optional("real", List(&Number), "The smallest and the largest value"),
+        optional("integer", List(&Number), "The smallest and the largest whole number"),
+        optional("choice", List(&Scalar), "Values without an order"),
+        optional("ordered", List(&Scalar), "Values in their order"),
+        key("scale", Words(&["linear", "log"]), "`linear`", "How drawn numbers spread over the range"),
+        key("default", Scalar, "the middle of the range, or the first value", "The value in the default configuration"),
+        key("when", Scalar, "always", "When the parameter is active, such as `heuristic == chb`"),
+        key("argument", Texts, "as `params` says", "What `{params}` writes for it, such as `--decay={value}`"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static RANGE: Section = Section {
+    name: "range",
+    about: "The values of a parameter: a range, or words in their order.",
+    keys: &[
+        optional("from", Number, "The smallest value"),
+        optional("to", Number, "The largest value"),
+        optional("integer", List(&Number), "The smallest and the largest value, instead of `from` and `to`: every value is whole"),
+        key("step", Number, "1 for `integer`", "The difference between neighbours"),
+        optional("points", Whole(2), "How many values, instead of a step"),
+        key("scale", Words(&["linear", "log"]), "`linear`", "Equal differences or equal ratios, with `points`"),
+        optional("ordered", List(&Scalar), "Words in their order, instead of a range"),
+        optional("choice", List(&Scalar), "Values without an order, instead of a range"),
+        optional("argument", Text, "What `{params}` writes for this parameter, such as `\"--decay={value}\"`. For true and false: the argument, or nothing"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static LIMITS: Section = Section {
+    name: "limits",
+    about: "What is limited, the limits to choose from, and the guards. Give one of: `max` and `grid`; `grid`; `from`, `to` and `points`; `calibrate`; `max` alone for z-rcucb.",
+    keys: &[
+        key("of", Words(&["wall", "cpu", "work"]), "`wall`", "What is limited and priced. `work` is a plain count, for forests and targets in virtual time"),
+        optional("max", Amount, "The largest limit"),
+        optional("grid", AnyOf(&[Whole(1), List(&Amount)]), "The number of limits up to `max`, or the limits themselves"),
+        optional("from", Amount, "The smallest limit"),
+        optional("to", Amount, "The largest limit"),
+        optional("points", Whole(1), "How many limits from the smallest to the largest"),
+        key("scale", Words(&["linear", "log"]), "`linear`", "Equal differences or equal ratios"),
+        optional("calibrate", Shape::Section(&CALIBRATE), "Measure the limits first"),
+        optional("wall", Amount, "Guard: the longest a pull may take"),
+        optional("cpu", Amount, "Guard: the most CPU time a pull may use"),
+        optional("work", Amount, "Guard: the most work a fit may do"),
+        optional("memory", Size, "Guard: the most memory a pull may use"),
+        key("grace", Other(grace), "0", "The time between SIGTERM and SIGKILL"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static CALIBRATE: Section = Section {
+    name: "calibrate",
+    about: "Run arms once under the guard on the limited resource, then spread limits between quantiles of what they took.",
+    keys: &[
+        key("points", Whole(1), "10", "How many limits"),
+        key("quantiles", Other(quantiles), "[0.25, 0.75]", "Between which quantiles"),
+        key("arms", AnyOf(&[Whole(1), Words(&["all"])]), "`all`", "How many arms to run"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static PRICE: Section = Section {
+    name: "price",
+    about: "What consumption and being cut off cost, with x = consumption / unit.",
+    keys: &[
+        key("cost", Other(curve), "`x`", "The cost of what a pull consumed"),
+        key("penalty", Other(curve), "`10 * x`", "The penalty of the limit that a pull was cut off at"),
+        key("unit", Amount, "the largest limit", "The consumption at x = 1"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static BUDGET: Section = Section {
+    name: "budget",
+    about: "When to stop: whichever ends first.",
+    keys: &[
+        optional("rounds", Whole(1), "How many rounds"),
+        optional("wall", Amount, "How much time"),
+        optional("consumption", Amount, "How much of the limited resource, over all pulls"),
+    ],
+};
+
+fn target() -> Value {
+    let only = |section: &Section| {
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": [section.name],
+            "properties": {section.name: section.schema()},
+        })
+    };
+    json!({"anyOf": [
+        {"enum": ["external"], "description": EXTERNAL.about},
+        COMMAND.schema(),
+        WRAPPER.schema(),
+        only(&FOREST),
+        only(&SYNTHETIC),
+        only(&RECORDED),
+        only(&SURROGATE),
+        only(&EXTERNAL),
+    ]})
+}
+
+fn policy() -> Value {
+    let names = PolicyKind::NAMES;
+    let options = json!({
+        "type": ["object", "null"],
+        "additionalProperties": {"type": ["number", "string", "boolean"]},
+    });
+    let properties: Map<String, Value> = names
+        .iter()
+        .map(|name| ((*name).to_owned(), options.clone()))
+        .collect();
+    let one = json!({"anyOf": [
+        {"type": "string", "pattern": format!("^({})(:.*)?$", names.join("|")), "examples": names},
+        {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 1,
+            "additionalProperties": false,
+            "properties": properties,
+        },
+    ]});
+    json!({"anyOf": [one, {"type": "array", "minItems": 1, "items": one}]})
+}
+
+fn slots() -> Value {
+    json!({"type": "integer", "minimum": 1, "maximum": MOST_SLOTS})
+}
+
+fn nodes() -> Value {
+    let words = List(&Scalar).schema();
+    let engine = |name: &str, value: Value| {
+        json!({
+            "type": "object",
+            "properties": {name: value, "lost_after": Amount.schema()},
+            "required": [name],
+            "additionalProperties": false,
+        })
+    };
+    let item = |short: Value, required: &str, properties: Value| {
+        let long = json!({
+            "type": "object",
+            "properties": properties,
+            "required": [required],
+            "additionalProperties": false,
+        });
+        json!({"type": "array", "minItems": 1, "items": {"anyOf": [short, long]}})
+    };
+    let text = Text.schema();
+    let hosts = json!({"host": text, "slots": slots(), "captime": text});
+    let commands = json!({"command": words, "slots": slots()});
+    json!({"anyOf": [
+        engine("slurm", json!({"const": "auto"})),
+        engine("ssh", json!({"anyOf": [text, item(text.clone(), "host", hosts)]})),
+        engine("launch", item(words, "command", commands)),
+    ]})
+}
+
+fn one_or_two() -> Value {
+    json!({"anyOf": [
+        {"type": "string"},
+        {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2},
+    ]})
+}
+
+fn env() -> Value {
+    let value = json!({"type": ["string", "number", "boolean", "null"]});
+    json!({"type": "object", "additionalProperties": value})
+}
+
+fn problem() -> Value {
+    json!({
+        "type": "string",
+        "examples": SyntheticProblem::NAMES,
+        "pattern": "^(poscorr|negcorr|indep|lowcens|large[0-9]+)$",
+    })
+}
+
+fn patterns() -> Value {
+    let range = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {"from": {"type": "number"}, "to": {"type": "number"}},
+    });
+    let wanted = json!({"anyOf": [Scalar.schema(), List(&Scalar).schema(), range]});
+    let pattern = json!({"type": "object", "additionalProperties": wanted});
+    json!({"anyOf": [pattern, {"type": "array", "minItems": 1, "items": pattern}]})
+}
+
+fn grace() -> Value {
+    json!({"anyOf": [Amount.schema(), {"const": 0}]})
+}
+
+fn quantiles() -> Value {
+    let quantile = json!({"type": "number", "minimum": 0, "maximum": 1});
+    json!({"type": "array", "items": quantile, "minItems": 2, "maxItems": 2})
+}
+
+fn curve() -> Value {
+    json!({
+        "type": ["string", "number"],
+        "examples": ["none", "linear", "par10", "x / 10 if x <= 0.5 else 10 * x"],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tables are between `<!-- keys: NAME -->` and `<!-- end -->`. `CAPTIME_UPDATE=1` writes them.
+    #[test]
+    fn the_tables_of_the_documentation_are_those_of_the_keys() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/scenario.md");
+        let mut page = std::fs::read_to_string(path).unwrap();
+        let before = page.clone();
+        let sections = [
+            &SCENARIO, &COMMAND, &WRAPPER, &REWARD, &FOREST, &SYNTHETIC, &RECORDED, &SURROGATE,
+            &EXTERNAL, &ARMS, &PARAMETER, &RANGE, &LIMITS, &CALIBRATE, &PRICE, &BUDGET,
+        ];
+        for section in sections {
+            let start = format!("<!-- keys: {} -->\n", section.name);
+            let at = page.find(&start).unwrap_or_else(|| panic!("no `{start}`")) + start.len();
+            let end = at + page[at..].find("<!-- end -->").unwrap();
+            page.replace_range(at..end, &section.table());
+        }
+        if std::env::var_os("CAPTIME_UPDATE").is_some() {
+            std::fs::write(path, &page).unwrap();
+        } else {
+            assert_eq!(before, page, "run this test with CAPTIME_UPDATE=1");
+        }
+    }
+}

@@ -1,0 +1,911 @@
+//! The language of `when` and `forbid`: text to a checked [`Rule`].
+//!
+//! ```text
+//! heuristic == vmtf and restarts < 10
+//! decay * restarts > 5000 or not (effort in [low, medium])
+//! ```
+//!
+//! A bare word that is the name of a parameter means the parameter; any other word is a value of the choice on the other
+//! side. Quotes (`'x'`) always make a value, backquotes always a name, so that parameters may be called `in` or `p-1`.
+
+use std::ops::Range;
+
+use super::OpenParameter;
+use super::domain::Domain;
+use super::rule::{
+    Comparison, Function, KEYWORDS, Operator, Rule, Term, is_name_letter, is_name_start,
+};
+use crate::nearest::nearest;
+
+/// Brackets, signs and `not` nested deeper than this are refused.
+const DEEPEST: usize = 64;
+
+/// What is wrong with an expression, and from which to which byte of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Misread {
+    /// Where in the expression.
+    pub at: Range<usize>,
+    /// What.
+    pub error: ExpressionError,
+}
+
+/// What can be wrong with an expression.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ExpressionError {
+    /// Something else was expected here.
+    #[error("expected {expected}, found {found}")]
+    Unexpected {
+        /// What may stand here.
+        expected: &'static str,
+        /// What stands here.
+        found: String,
+    },
+    /// Another language's operator.
+    #[error("`{found}` is not an operator here")]
+    Foreign {
+        /// As written.
+        found: String,
+        /// What to write.
+        instead: &'static str,
+    },
+    /// A quote or backquote without its end.
+    #[error("a quote without its end")]
+    Unclosed,
+    /// A character that means nothing.
+    #[error("`{found}` means nothing here")]
+    Stray {
+        /// The character.
+        found: char,
+    },
+    /// A number that does not read as one.
+    #[error("`{text}` is not a number")]
+    NotANumber {
+        /// As written.
+        text: String,
+    },
+    /// A name that no parameter has.
+    #[error("no parameter is called `{name}`")]
+    UnknownName {
+        /// As written.
+        name: String,
+        /// One that looks like it.
+        nearest: Option<String>,
+    },
+    /// A value that the parameter cannot take.
+    #[error("`{parameter}` is never `{value}`")]
+    UnknownValue {
+        /// The parameter.
+        parameter: String,
+        /// As written.
+        value: String,
+        /// One that looks like it.
+        nearest: Option<String>,
+    },
+    /// A choice of words in arithmetic.
+    #[error("`{name}` is not a number")]
+    NotNumeric {
+        /// The parameter.
+        name: String,
+    },
+    /// `<` between words that have no order.
+    #[error("the values of `{name}` have no order")]
+    NoOrder {
+        /// The parameter.
+        name: String,
+    },
+    /// A value where a condition should be.
+    #[error("this is a value, not a condition")]
+    NotACondition,
+    /// A condition where a value should be.
+    #[error("this is a condition, not a value")]
+    NotAValue,
+    /// Too many brackets.
+    #[error("nested more than {DEEPEST} levels deep")]
+    TooDeep,
+}
+
+impl ExpressionError {
+    /// What to write instead.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Foreign { instead, .. } => Some(format!("write `{instead}`")),
+            Self::UnknownName { nearest, .. } => nearest
+                .as_ref()
+                .map(|name| format!("did you mean `{name}`?"))
+                .or_else(|| {
+                    Some("words are compared with a parameter: `heuristic == vsids`".into())
+                }),
+            Self::UnknownValue { nearest, .. } => nearest
+                .as_ref()
+                .map(|name| format!("did you mean `{name}`?")),
+            Self::NoOrder { .. } => {
+                Some("declare it `ordered`, or list the values: `in [a, b]`".into())
+            }
+            Self::NotACondition => Some("compare it: `restarts < 10`".into()),
+            Self::Unexpected { .. }
+            | Self::Unclosed
+            | Self::Stray { .. }
+            | Self::NotANumber { .. }
+            | Self::NotNumeric { .. }
+            | Self::NotAValue
+            | Self::TooDeep => None,
+        }
+    }
+}
+
+/// Whose operators are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::space) enum Dialect {
+    /// `and`, `or`, `not`, `in [...]`.
+    Captime,
+    /// R, as irace has it: `&`, `|`, `!`, `%in% c(...)`.
+    R,
+    /// SMAC's advanced clauses: `&&`, `||`.
+    Pcs,
+}
+
+/// Reads a condition over these parameters.
+pub fn parse(text: &str, of: &[OpenParameter]) -> Result<Rule, Misread> {
+    parse_as(Dialect::Captime, text, of)
+}
+
+/// The same in another language.
+pub(in crate::space) fn parse_as(
+    dialect: Dialect,
+    text: &str,
+    of: &[OpenParameter],
+) -> Result<Rule, Misread> {
+    let mut parser = Parser::new(dialect, text, of)?;
+    let (read, at) = parser.or()?;
+    parser.end()?;
+    parser.rule(read, at)
+}
+
+/// Reads a number made of these parameters.
+pub(in crate::space) fn parse_term(
+    dialect: Dialect,
+    text: &str,
+    of: &[OpenParameter],
+) -> Result<Term, Misread> {
+    let mut parser = Parser::new(dialect, text, of)?;
+    let (read, at) = parser.sum()?;
+    parser.end()?;
+    parser.term(read, at)
+}
+
+/// Compares a parameter with a value as it is written, in whatever file.
+pub(in crate::space) fn compare(
+    of: &[OpenParameter],
+    parameter: usize,
+    comparison: Comparison,
+    text: &str,
+) -> Result<Rule, ExpressionError> {
+    let known = &of[parameter];
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+    let unknown = || {
+        let words = known.domain.categories().map_or(&[][..], |of| of.values());
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        ExpressionError::UnknownValue {
+            parameter: known.name.to_string(),
+            value: text.to_owned(),
+            nearest: nearest(text, words.iter().map(String::as_str)).map(str::to_owned),
+        }
+    };
+    let as_numbers =
+        |number: f64| Rule::Compare(comparison, Term::Parameter(parameter), Term::Number(number));
+    let Some(categories) = known.domain.categories() else {
+        return number.map(as_numbers).ok_or_else(unknown);
+    };
+    let place = categories.place_of_text(text);
+    let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+    match (place, number) {
+        (Some(place), _) if is_equality => Ok(Rule::Among {
+            parameter,
+            codes: vec![place],
+            is_negated: comparison == Comparison::NotEqual,
+        }),
+        (Some(place), _) if matches!(known.domain, Domain::Ordered(_)) => {
+            let codes = (0..categories.values().len() as u32)
+                .filter(|code| comparison.holds(code, &place))
+                .collect();
+            Ok(Rule::Among {
+                parameter,
+                codes,
+                is_negated: false,
+            })
+        }
+        (_, Some(number)) if !is_equality && categories.numbers().is_some() => {
+            Ok(as_numbers(number))
+        }
+        (Some(_), _) => Err(ExpressionError::NoOrder {
+            name: known.name.to_string(),
+        }),
+        (None, _) => Err(unknown()),
+    }
+}
+
+/// Whether a parameter is one of the values as they are written.
+pub(in crate::space) fn among(
+    of: &[OpenParameter],
+    parameter: usize,
+    values: &[(String, Range<usize>)],
+    is_negated: bool,
+) -> Result<Rule, Misread> {
+    let mut codes = vec![];
+    let mut numbers = vec![];
+    for (text, at) in values {
+        let rule = compare(of, parameter, Comparison::Equal, text);
+        match rule.map_err(|error| Misread {
+            at: at.clone(),
+            error,
+        })? {
+            Rule::Among { codes: one, .. } => codes.extend(one),
+            Rule::Compare(_, _, Term::Number(number)) => numbers.push(number),
+            _ => {}
+        }
+    }
+    Ok(if of[parameter].domain.categories().is_some() {
+        codes.sort_unstable();
+        codes.dedup();
+        Rule::Among {
+            parameter,
+            codes,
+            is_negated,
+        }
+    } else {
+        Rule::OneOf {
+            term: Term::Parameter(parameter),
+            numbers,
+            is_negated,
+        }
+    })
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Token {
+    Number(f64, String),
+    Quoted(String),
+    Name(String),
+    Keyword(&'static str),
+    Symbol(&'static str),
+    End,
+}
+
+impl Token {
+    fn shown(&self) -> String {
+        match self {
+            Self::Number(_, text) | Self::Name(text) => format!("`{text}`"),
+            Self::Quoted(text) => format!("`'{text}'`"),
+            Self::Keyword(word) | Self::Symbol(word) => format!("`{word}`"),
+            Self::End => "the end".to_owned(),
+        }
+    }
+}
+
+/// What was read so far: its type decides what it may be compared with.
+enum Read {
+    Rule(Rule),
+    Term(Term),
+    /// A number as it is written.
+    Number(f64, String),
+    /// A quoted value, or a word that is no parameter's name.
+    Word(String, bool),
+    /// A choice or an ordered parameter.
+    Category(usize),
+}
+
+type Placed = (Read, Range<usize>);
+
+struct Parser<'a> {
+    dialect: Dialect,
+    tokens: Vec<(Token, Range<usize>)>,
+    next: usize,
+    depth: usize,
+    of: &'a [OpenParameter],
+}
+
+const SYMBOLS: &[&str] = &[
+    "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "(", ")", "[", "]", ",",
+];
+
+/// What other languages write, and what it means.
+fn foreign(dialect: Dialect, rest: &str) -> Option<(&'static str, &'static str)> {
+    let table: &[(&str, &str)] = match dialect {
+        Dialect::Captime => return None,
+        Dialect::R => &[
+            ("%in%", "in"),
+            ("&&", "and"),
+            ("||", "or"),
+            ("&", "and"),
+            ("|", "or"),
+            ("%%", "%"),
+        ],
+        Dialect::Pcs => &[("&&", "and"), ("||", "or")],
+    };
+    table
+        .iter()
+        .copied()
+        .find(|(text, _)| rest.starts_with(text))
+}
+
+const MISTAKEN: &[(&str, &str)] = &[("&&", "and"), ("||", "or"), ("&", "and"), ("|", "or")];
+
+fn tokens(dialect: Dialect, text: &str) -> Result<Vec<(Token, Range<usize>)>, Misread> {
+    let mut tokens = vec![];
+    let mut at = 0;
+    while let Some(letter) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let fail = |length: usize, error| {
+            let at = at..at + length;
+            Err(Misread { at, error })
+        };
+        if letter.is_whitespace() {
+            at += letter.len_utf8();
+            continue;
+        }
+        let (token, length) = if matches!(letter, '\'' | '"' | '`') {
+            let Some((inner, length)) = quoted(rest, letter) else {
+                return fail(letter.len_utf8(), ExpressionError::Unclosed);
+            };
+            let is_name = letter == '`';
+            let token = if is_name {
+                Token::Name(inner)
+            } else {
+                Token::Quoted(inner)
+            };
+            (token, length)
+        } else if letter.is_ascii_digit()
+            || letter == '.' && rest[1..].starts_with(|next: char| next.is_ascii_digit())
+        {
+            let length = number_length(rest);
+            let word = &rest[..length];
+            match word.parse::<f64>() {
+                Ok(number) if number.is_finite() => (Token::Number(number, word.into()), length),
+                _ => {
+                    let text = word.to_owned();
+                    return fail(length, ExpressionError::NotANumber { text });
+                }
+            }
+        } else if is_name_start(letter) {
+            let length = rest
+                .find(|letter: char| !is_name_letter(letter))
+                .unwrap_or(rest.len());
+            let word = &rest[..length];
+            let keyword = match (dialect, word) {
+                (Dialect::R, "TRUE" | "T") => Some("true"),
+                (Dialect::R, "FALSE" | "F") => Some("false"),
+                (Dialect::R, _) => None,
+                _ => KEYWORDS.iter().copied().find(|keyword| *keyword == word),
+            };
+            let token = keyword.map_or_else(|| Token::Name(word.into()), Token::Keyword);
+            (token, length)
+        } else if let Some((found, meaning)) = foreign(dialect, rest) {
+            let token = if meaning == "%" {
+                Token::Symbol("%")
+            } else {
+                Token::Keyword(meaning)
+            };
+            (token, found.len())
+        } else if let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
+            (Token::Symbol(symbol), symbol.len())
+        } else if letter == '!' && dialect != Dialect::Captime {
+            (Token::Keyword("not"), 1)
+        } else {
+            let known = MISTAKEN.iter().find(|(found, _)| rest.starts_with(found));
+            let (found, instead) = match (known, letter) {
+                (Some((found, instead)), _) => (*found, *instead),
+                (None, '!') => ("!", "not"),
+                (None, '=') => ("=", "=="),
+                (None, found) => {
+                    return fail(letter.len_utf8(), ExpressionError::Stray { found });
+                }
+            };
+            // A single `=` is common and clear where files of other tools have it.
+            if found == "=" && dialect != Dialect::Captime {
+                (Token::Symbol("=="), 1)
+            } else {
+                let length = found.len();
+                let found = found.to_owned();
+                return fail(length, ExpressionError::Foreign { found, instead });
+            }
+        };
+        tokens.push((token, at..at + length));
+        at += length;
+    }
+    tokens.push((Token::End, text.len()..text.len()));
+    Ok(tokens)
+}
+
+/// The text between quotes, which are doubled inside, and how long it is with them.
+fn quoted(rest: &str, quote: char) -> Option<(String, usize)> {
+    let mut inner = String::new();
+    let mut letters = rest.char_indices().skip(1).peekable();
+    while let Some((at, letter)) = letters.next() {
+        if letter != quote {
+            inner.push(letter);
+        } else if letters.peek().is_some_and(|(_, next)| *next == quote) {
+            inner.push(quote);
+            letters.next();
+        } else {
+            return Some((inner, at + 1));
+        }
+    }
+    None
+}
+
+fn number_length(rest: &str) -> usize {
+    let bytes = rest.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let is_sign = matches!(bytes[at], b'+' | b'-') && matches!(bytes[at - 1], b'e' | b'E');
+        let is_exponent = matches!(bytes[at], b'e' | b'E')
+            && bytes[at + 1..]
+                .first()
+                .is_some_and(|next| next.is_ascii_digit() || matches!(next, b'+' | b'-'));
+        if bytes[at].is_ascii_digit() || bytes[at] == b'.' || is_exponent || at > 0 && is_sign {
+            at += 1;
+        } else {
+            break;
+        }
+    }
+    // `3x` is neither a number nor a name: take it as one, so that the message shows it.
+    let tail = rest[at..].find(|letter: char| !is_name_letter(letter));
+    at + tail.unwrap_or(rest.len() - at)
+}
+
+impl<'a> Parser<'a> {
+    fn new(dialect: Dialect, text: &str, of: &'a [OpenParameter]) -> Result<Self, Misread> {
+        Ok(Self {
+            dialect,
+            tokens: tokens(dialect, text)?,
+            next: 0,
+            depth: 0,
+            of,
+        })
+    }
+
+    fn peek(&self) -> &Token {
+        &self.tokens[self.next].0
+    }
+
+    fn here(&self) -> Range<usize> {
+        self.tokens[self.next].1.clone()
+    }
+
+    fn advance(&mut self) -> (Token, Range<usize>) {
+        let token = self.tokens[self.next].clone();
+        self.next = (self.next + 1).min(self.tokens.len() - 1);
+        token
+    }
+
+    fn takes(&mut self, token: &Token) -> bool {
+        let is_it = self.peek() == token;
+        if is_it {
+            self.advance();
+        }
+        is_it
+    }
+
+    fn unexpected<T>(&self, expected: &'static str) -> Result<T, Misread> {
+        let found = self.peek().shown();
+        Err(Misread {
+            at: self.here(),
+            error: ExpressionError::Unexpected { expected, found },
+        })
+    }
+
+    fn end(&self) -> Result<(), Misread> {
+        if *self.peek() == Token::End {
+            Ok(())
+        } else {
+            self.unexpected("an operator or the end")
+        }
+    }
+
+    fn deeper<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Misread>,
+    ) -> Result<T, Misread> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(Misread {
+                at: self.here(),
+                error: ExpressionError::TooDeep,
+            });
+        }
+        let result = read(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn or(&mut self) -> Result<Placed, Misread> {
+        self.joined("or", Self::and, Rule::any)
+    }
+
+    fn and(&mut self) -> Result<Placed, Misread> {
+        self.joined("and", Self::not, Rule::all)
+    }
+
+    fn joined(
+        &mut self,
+        word: &'static str,
+        part: impl Fn(&mut Self) -> Result<Placed, Misread>,
+        join: impl Fn(Vec<Rule>) -> Rule,
+    ) -> Result<Placed, Misread> {
+        let (first, at) = part(self)?;
+        if *self.peek() != Token::Keyword(word) {
+            return Ok((first, at));
+        }
+        let mut rules = vec![self.rule(first, at.clone())?];
+        let mut end = at.end;
+        while self.takes(&Token::Keyword(word)) {
+            let (next, next_at) = part(self)?;
+            end = next_at.end;
+            rules.push(self.rule(next, next_at)?);
+        }
+        Ok((Read::Rule(join(rules)), at.start..end))
+    }
+
+    fn not(&mut self) -> Result<Placed, Misread> {
+        let start = self.here().start;
+        if self.takes(&Token::Keyword("not")) {
+            let (read, at) = self.deeper(Self::not)?;
+            let end = at.end;
+            let rule = self.rule(read, at)?.negated();
+            return Ok((Read::Rule(rule), start..end));
+        }
+        self.comparison()
+    }
+
+    fn comparison(&mut self) -> Result<Placed, Misread> {
+        let (left, left_at) = self.sum()?;
+        let comparison = match self.peek() {
+            Token::Symbol("==") => Comparison::Equal,
+            Token::Symbol("!=") => Comparison::NotEqual,
+            Token::Symbol("<") => Comparison::Less,
+            Token::Symbol("<=") => Comparison::AtMost,
+            Token::Symbol(">") => Comparison::More,
+            Token::Symbol(">=") => Comparison::AtLeast,
+            Token::Keyword("in") => {
+                self.advance();
+                return self.list(left, left_at, false);
+            }
+            Token::Keyword("not")
+                if self.tokens.get(self.next + 1).map(|(token, _)| token)
+                    == Some(&Token::Keyword("in")) =>
+            {
+                self.advance();
+                self.advance();
+                return self.list(left, left_at, true);
+            }
+            _ => return Ok((left, left_at)),
+        };
+        self.advance();
+        let (right, right_at) = self.sum()?;
+        let at = left_at.start..right_at.end;
+        let rule = self.compared(comparison, (left, left_at), (right, right_at))?;
+        Ok((Read::Rule(rule), at))
+    }
+
+    fn compared(
+        &self,
+        comparison: Comparison,
+        (left, left_at): Placed,
+        (right, right_at): Placed,
+    ) -> Result<Rule, Misread> {
+        let with = |parameter, comparison, text: &str, at: &Range<usize>| {
+            let text = self.spelled(parameter, text);
+            compare(self.of, parameter, comparison, &text).map_err(|error| Misread {
+                at: at.clone(),
+                error,
+            })
+        };
+        match (&left, &right) {
+            // A quoted number is a number to R.
+            (Read::Category(parameter), Read::Word(text, _) | Read::Number(_, text))
+            | (Read::Term(Term::Parameter(parameter)), Read::Word(text, true)) => {
+                with(*parameter, comparison, text, &right_at)
+            }
+            (Read::Word(text, _) | Read::Number(_, text), Read::Category(parameter)) => {
+                with(*parameter, comparison.flipped(), text, &left_at)
+            }
+            (Read::Category(left), Read::Category(right))
+                if matches!(comparison, Comparison::Equal | Comparison::NotEqual) =>
+            {
+                Ok(Rule::Same {
+                    left: *left,
+                    right: *right,
+                    is_negated: comparison == Comparison::NotEqual,
+                })
+            }
+            _ => Ok(Rule::Compare(
+                comparison,
+                self.term(left, left_at)?,
+                self.term(right, right_at)?,
+            )),
+        }
+    }
+
+    /// What follows `in`.
+    fn list(
+        &mut self,
+        left: Read,
+        left_at: Range<usize>,
+        is_negated: bool,
+    ) -> Result<Placed, Misread> {
+        let closing = if self.dialect == Dialect::R {
+            if !self.takes(&Token::Name("c".into())) {
+                None
+            } else if self.takes(&Token::Symbol("(")) {
+                Some(Token::Symbol(")"))
+            } else {
+                return self.unexpected("`(`");
+            }
+        } else if self.takes(&Token::Symbol("[")) {
+            Some(Token::Symbol("]"))
+        } else {
+            return self.unexpected("a list such as `[a, b]`");
+        };
+        let mut values = vec![];
+        let mut end = self.here().end;
+        loop {
+            let at = self.here();
+            if closing.as_ref() == Some(self.peek()) && values.is_empty() {
+                return self.unexpected("a value");
+            }
+            let is_negative = self.takes(&Token::Symbol("-"));
+            let text = match self.advance() {
+                (Token::Number(_, text), _) if is_negative => format!("-{text}"),
+                (Token::Number(_, text) | Token::Quoted(text) | Token::Name(text), _)
+                    if !is_negative =>
+                {
+                    text
+                }
+                (Token::Keyword(word @ ("true" | "false")), _) if !is_negative => word.to_owned(),
+                (token, at) => {
+                    let (expected, found) = ("a value", token.shown());
+                    let error = ExpressionError::Unexpected { expected, found };
+                    return Err(Misread { at, error });
+                }
+            };
+            end = end.max(self.tokens[self.next.saturating_sub(1)].1.end);
+            values.push((text, at.start..end));
+            let Some(closing) = &closing else { break };
+            end = self.here().end;
+            if self.takes(closing) {
+                break;
+            }
+            if !self.takes(&Token::Symbol(",")) {
+                return self.unexpected("`,` or the end of the list");
+            }
+        }
+        let at = left_at.start..end;
+        let rule = match left {
+            Read::Category(parameter) | Read::Term(Term::Parameter(parameter)) => {
+                for (text, _) in &mut values {
+                    *text = self.spelled(parameter, text);
+                }
+                among(self.of, parameter, &values, is_negated)?
+            }
+            other => {
+                let term = self.term(other, left_at)?;
+                let numbers: Result<Vec<f64>, Misread> = values
+                    .into_iter()
+                    .map(|(text, at)| {
+                        text.parse::<f64>().map_err(|_| Misread {
+                            at,
+                            error: ExpressionError::NotANumber { text },
+                        })
+                    })
+                    .collect();
+                Rule::OneOf {
+                    term,
+                    numbers: numbers?,
+                    is_negated,
+                }
+            }
+        };
+        Ok((Read::Rule(rule), at))
+    }
+
+    fn sum(&mut self) -> Result<Placed, Misread> {
+        let table = [("+", Operator::Add), ("-", Operator::Subtract)];
+        self.arithmetic(&table, Self::product)
+    }
+
+    fn product(&mut self) -> Result<Placed, Misread> {
+        let table = [
+            ("*", Operator::Multiply),
+            ("/", Operator::Divide),
+            ("%", Operator::Remainder),
+        ];
+        if self.dialect == Dialect::R {
+            return self.arithmetic(&table[..2], Self::remainder);
+        }
+        self.arithmetic(&table, Self::unary)
+    }
+
+    /// R's `%%`, which comes before `*` and `/`.
+    fn remainder(&mut self) -> Result<Placed, Misread> {
+        self.arithmetic(&[("%", Operator::Remainder)], Self::unary)
+    }
+
+    /// A value of a parameter as its domain writes it: R compares its `TRUE` with the text `TRUE`.
+    fn spelled(&self, parameter: usize, text: &str) -> String {
+        let categories = self.of[parameter].domain.categories();
+        let is_truth = self.dialect == Dialect::R && matches!(text, "true" | "false");
+        let upper = text.to_uppercase();
+        let has = |text: &str| categories.is_some_and(|known| known.place_of_text(text).is_some());
+        if is_truth && !has(text) && has(&upper) {
+            upper
+        } else {
+            text.to_owned()
+        }
+    }
+
+    fn arithmetic(
+        &mut self,
+        table: &[(&'static str, Operator)],
+        part: impl Fn(&mut Self) -> Result<Placed, Misread>,
+    ) -> Result<Placed, Misread> {
+        let (mut left, mut at) = part(self)?;
+        // A chain leans to the left, so it nests as deep as it is long.
+        let mut links = self.depth;
+        while let Some((_, operator)) = table
+            .iter()
+            .find(|(symbol, _)| *self.peek() == Token::Symbol(symbol))
+        {
+            links += 1;
+            if links > DEEPEST {
+                return Err(Misread {
+                    at: self.here(),
+                    error: ExpressionError::TooDeep,
+                });
+            }
+            self.advance();
+            let (right, right_at) = part(self)?;
+            let whole = at.start..right_at.end;
+            let (a, b) = (self.term(left, at)?, self.term(right, right_at)?);
+            left = Read::Term(Term::Arithmetic(*operator, Box::new(a), Box::new(b)));
+            at = whole;
+        }
+        Ok((left, at))
+    }
+
+    fn unary(&mut self) -> Result<Placed, Misread> {
+        let start = self.here().start;
+        if !self.takes(&Token::Symbol("-")) {
+            return self.primary();
+        }
+        if let Token::Number(number, text) = self.peek().clone() {
+            let end = self.advance().1.end;
+            return Ok((Read::Number(-number, format!("-{text}")), start..end));
+        }
+        let (read, at) = self.deeper(Self::unary)?;
+        let end = at.end;
+        let term = self.term(read, at)?;
+        Ok((Read::Term(Term::Negative(Box::new(term))), start..end))
+    }
+
+    fn primary(&mut self) -> Result<Placed, Misread> {
+        let (token, at) = self.advance();
+        let read = match token {
+            Token::Number(number, text) => Read::Number(number, text),
+            Token::Quoted(text) => Read::Word(text, true),
+            Token::Keyword(word @ ("true" | "false")) => Read::Word(word.to_owned(), false),
+            Token::Name(name) => return self.named(name, at),
+            Token::Symbol("(") => {
+                let (inner, _) = self.deeper(Self::or)?;
+                let end = self.here().end;
+                if !self.takes(&Token::Symbol(")")) {
+                    return self.unexpected("`)`");
+                }
+                // In brackets a word is no longer compared as it is written.
+                let inner = match inner {
+                    Read::Number(number, _) => Read::Term(Term::Number(number)),
+                    other => other,
+                };
+                return Ok((inner, at.start..end));
+            }
+            other => {
+                let (expected, found) = ("a parameter or a value", other.shown());
+                let error = ExpressionError::Unexpected { expected, found };
+                return Err(Misread { at, error });
+            }
+        };
+        Ok((read, at))
+    }
+
+    fn named(&mut self, name: String, at: Range<usize>) -> Result<Placed, Misread> {
+        if *self.peek() == Token::Symbol("(") {
+            let wanted = match (self.dialect, name.as_str()) {
+                (Dialect::R, "ceiling") => "ceil",
+                (_, name) => name,
+            };
+            let function = Function::ALL
+                .into_iter()
+                .find(|known| known.name() == wanted);
+            if let Some(function) = function {
+                return self.call(function, at);
+            }
+        }
+        if let Some(place) = self.of.iter().position(|known| *known.name == *name) {
+            let read = if self.of[place].domain.categories().is_some() {
+                Read::Category(place)
+            } else {
+                Read::Term(Term::Parameter(place))
+            };
+            return Ok((read, at));
+        }
+        Ok((Read::Word(name, false), at))
+    }
+
+    fn call(&mut self, function: Function, at: Range<usize>) -> Result<Placed, Misread> {
+        self.advance();
+        let mut arguments = vec![];
+        loop {
+            let (read, read_at) = self.deeper(Self::sum)?;
+            arguments.push(self.term(read, read_at)?);
+            let end = self.here().end;
+            if self.takes(&Token::Symbol(")")) {
+                let takes_several = matches!(function, Function::Min | Function::Max);
+                if arguments.len() > 1 && !takes_several {
+                    let (expected, found) = ("one argument", format!("{}", arguments.len()));
+                    let error = ExpressionError::Unexpected { expected, found };
+                    return Err(Misread {
+                        at: at.start..end,
+                        error,
+                    });
+                }
+                return Ok((Read::Term(Term::Call(function, arguments)), at.start..end));
+            }
+            if !self.takes(&Token::Symbol(",")) {
+                return self.unexpected("`,` or `)`");
+            }
+        }
+    }
+
+    fn rule(&self, read: Read, at: Range<usize>) -> Result<Rule, Misread> {
+        let error = match read {
+            Read::Rule(rule) => return Ok(rule),
+            Read::Word(word, false) if word == "true" => return Ok(Rule::All(vec![])),
+            Read::Word(word, false) if word == "false" => return Ok(Rule::Any(vec![])),
+            Read::Word(word, false) => self.unknown(word),
+            Read::Category(parameter) if self.of[parameter].domain.is_flag() => {
+                return compare(self.of, parameter, Comparison::Equal, "true")
+                    .map_err(|error| Misread { at, error });
+            }
+            Read::Term(_) | Read::Number(..) | Read::Word(_, true) | Read::Category(_) => {
+                ExpressionError::NotACondition
+            }
+        };
+        Err(Misread { at, error })
+    }
+
+    fn term(&self, read: Read, at: Range<usize>) -> Result<Term, Misread> {
+        let error = match read {
+            Read::Term(term) => return Ok(term),
+            Read::Number(number, _) => return Ok(Term::Number(number)),
+            Read::Category(parameter) => {
+                let known = &self.of[parameter];
+                let categories = known.domain.categories();
+                if categories.is_some_and(|categories| categories.numbers().is_some()) {
+                    return Ok(Term::Parameter(parameter));
+                }
+                ExpressionError::NotNumeric {
+                    name: known.name.to_string(),
+                }
+            }
+            Read::Word(text, true) => ExpressionError::NotANumber { text },
+            Read::Word(word, false) => self.unknown(word),
+            Read::Rule(_) => ExpressionError::NotAValue,
+        };
+        Err(Misread { at, error })
+    }
+
+    fn unknown(&self, name: String) -> ExpressionError {
+        let names = self.of.iter().map(|known| &*known.name);
+        let nearest = nearest(&name, names).map(str::to_owned);
+        ExpressionError::UnknownName { name, nearest }
+    }
+}

@@ -1,0 +1,67 @@
+//! Configurations as models see them.
+
+use super::domain::{Domain, INACTIVE};
+use super::{OpenSpace, Point};
+
+/// What a model may do with one column of features.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeatureKind {
+    /// Numbers from 0 to 1 on the parameter's (log) scale.
+    Number,
+    /// Ranks from 0 up.
+    Rank,
+    /// Categories without an order, so many of them.
+    Category(usize),
+}
+
+/// One parameter of a configuration as a model sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Feature {
+    /// Where the number lies on its (log) scale, from 0 to 1.
+    Number(f64),
+    /// The rank of an ordered value, from 0.
+    Rank(u32),
+    /// The place of a choice's value.
+    Category(u32),
+    /// The parameter is inactive.
+    Missing,
+}
+
+impl Feature {
+    /// As one number; not-a-number if missing.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Self::Number(number) => number,
+            Self::Rank(place) | Self::Category(place) => f64::from(place),
+            Self::Missing => f64::NAN,
+        }
+    }
+}
+
+impl OpenSpace {
+    /// What each parameter's column of features is.
+    pub fn feature_kinds(&self) -> Vec<FeatureKind> {
+        let kind = |domain: &Domain| match domain {
+            Domain::Real { .. } | Domain::Integer { .. } => FeatureKind::Number,
+            Domain::Ordered(_) => FeatureKind::Rank,
+            Domain::Choice(categories) => FeatureKind::Category(categories.values().len()),
+        };
+        self.parameters
+            .iter()
+            .map(|known| kind(&known.domain))
+            .collect()
+    }
+
+    /// The features of a configuration, one per parameter.
+    pub fn features<'a>(&'a self, point: &'a Point) -> impl Iterator<Item = Feature> + 'a {
+        self.parameters
+            .iter()
+            .zip(&point.0)
+            .map(|(known, &code)| match (&known.domain, code) {
+                (_, INACTIVE) => Feature::Missing,
+                (Domain::Ordered(_), code) => Feature::Rank(code as u32),
+                (Domain::Choice(_), code) => Feature::Category(code as u32),
+                (domain, code) => Feature::Number(domain.unit(code)),
+            })
+    }
+}

@@ -1,0 +1,187 @@
+//! A real Slurm cluster: two virtual nodes on this machine.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::Signal;
+
+use super::{
+    has_programs, lines, marked, marker, nothing_is_left, nothing_is_lost, outcomes, signal,
+    sleeping,
+};
+use crate::test_run::{TestRun, expect, until};
+
+/// The cluster of one test. Ends with it.
+struct Slurm {
+    folder: tempfile::TempDir,
+}
+
+impl Slurm {
+    /// Starts it, on ports of its own; none where Slurm is not installed.
+    fn start(port: u16) -> Option<Self> {
+        if !has_programs(&["slurmctld", "slurmd", "srun", "munged"]) {
+            return None;
+        }
+        // Sockets in it need a short path.
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
+        let slurm = Self { folder };
+        let started = slurm
+            .script("start")
+            .env("CAPTIME_SLURM_PORT", port.to_string())
+            .output();
+        let started = started.unwrap();
+        assert!(
+            started.status.success(),
+            "{}",
+            String::from_utf8_lossy(&started.stderr)
+        );
+        Some(slurm)
+    }
+
+    fn script(&self, action: &str) -> Command {
+        let mut command = Command::new(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/fixtures/test-slurm"
+        ));
+        command
+            .arg(action)
+            .arg(self.folder.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn conf(&self) -> PathBuf {
+        self.folder.path().join("slurm.conf")
+    }
+
+    /// `captime run` in an allocation of both nodes.
+    fn run(&self, test_run: &TestRun, marker: &str, minutes: &str) -> Command {
+        let (name, value) = marker.split_once('=').unwrap();
+        let mut command = Command::new("salloc");
+        command
+            .args(["--nodes=2", "--exclusive", "--quiet", "--time", minutes])
+            .args([env!("CARGO_BIN_EXE_captime"), "run", "s.yaml"])
+            .current_dir(test_run.path())
+            .env("SLURM_CONF", self.conf())
+            .env(name, value)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn ask(&self, program: &str, arguments: &[&str]) -> String {
+        let answer = Command::new(program)
+            .args(arguments)
+            .env("SLURM_CONF", self.conf())
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&answer.stdout).into_owned()
+    }
+}
+
+impl Drop for Slurm {
+    fn drop(&mut self) {
+        let _ = self.script("stop").status();
+    }
+}
+
+#[test]
+fn slurm_nodes_share_the_pulls_and_may_lose_their_srun() {
+    let Some(slurm) = Slurm::start(17100) else {
+        return;
+    };
+    let marker = marker("slurm");
+    let test_run = TestRun::new(&sleeping("{slurm: auto, lost_after: 5s}", 60, "0.2"));
+    let child = slurm.run(&test_run, &marker, "10").spawn().unwrap();
+    test_run.wait_for_outcomes("night", 10);
+    // srun forks. The first of each pair carries the stream.
+    let sruns = marked(&marker);
+    let srun = sruns
+        .iter()
+        .find(|(_, command)| command.starts_with("srun"));
+    signal(srun.unwrap().0, Signal::SIGKILL);
+    let (_, said) = expect(&child.wait_with_output().unwrap(), 0);
+    assert!(said.contains("node n1: 2 slots"), "{said}");
+    assert!(said.contains("was lost and is started again"), "{said}");
+    nothing_is_lost(&test_run, 60);
+    for node in ["n1", "n2"] {
+        assert!(
+            outcomes(&test_run)
+                .iter()
+                .any(|outcome| outcome["node"] == node)
+        );
+    }
+    nothing_is_left(&marker);
+}
+
+#[test]
+fn a_cancelled_job_blames_no_arm_and_resumes() {
+    let Some(slurm) = Slurm::start(17110) else {
+        return;
+    };
+    let marker = marker("scancel");
+    let test_run = TestRun::new(&sleeping("{slurm: auto, lost_after: 5s}", 40, "0.3"));
+    let child = slurm.run(&test_run, &marker, "10").spawn().unwrap();
+    test_run.wait_for_outcomes("night", 8);
+    let job = slurm.ask("squeue", &["--noheader", "--format=%i"]);
+    slurm.ask("scancel", &[job.trim()]);
+    let ended = child.wait_with_output().unwrap();
+    assert_ne!(ended.status.code(), Some(0));
+    nothing_is_left(&marker);
+    expect(&slurm.run(&test_run, &marker, "10").output().unwrap(), 0);
+    nothing_is_lost(&test_run, 40);
+    nothing_is_left(&marker);
+}
+
+#[test]
+fn nothing_is_started_that_cannot_end_before_the_allocation() {
+    let Some(slurm) = Slurm::start(17120) else {
+        return;
+    };
+    let marker = marker("ends");
+    let text = sleeping("{slurm: auto}", 40, "0.3").replace("[10s, 20s]", "[100s, 200s]");
+    let test_run = TestRun::new(&text);
+    let (_, said) = expect(&slurm.run(&test_run, &marker, "1").output().unwrap(), 130);
+    assert!(
+        said.contains("the allocation ends before another pull could"),
+        "{said}"
+    );
+    assert!(outcomes(&test_run).is_empty());
+    // With more time the same rounds run.
+    expect(&slurm.run(&test_run, &marker, "10").output().unwrap(), 0);
+    nothing_is_lost(&test_run, 40);
+    nothing_is_left(&marker);
+}
+
+#[test]
+fn a_submitted_job_runs_and_says_how_to_follow_it() {
+    let Some(slurm) = Slurm::start(17130) else {
+        return;
+    };
+    let marker = marker("submit");
+    let (name, value) = marker.split_once('=').unwrap();
+    let test_run = TestRun::new(&sleeping("{slurm: auto}", 20, "0.05"));
+    let output = test_run
+        .command(&["submit", "s.yaml", "--nodes", "2", "--time", "5m"])
+        .env("SLURM_CONF", slurm.conf())
+        .env(name, value)
+        .output()
+        .unwrap();
+    let (said, _) = expect(&output, 0);
+    assert!(said.contains("squeue -j"), "{said}");
+    assert!(said.contains("sbatch night.sbatch"), "{said}");
+    let mut waiting = Command::new("sleep").arg("100").spawn().unwrap();
+    until(&mut waiting, "the job has ended", || {
+        slurm.ask("squeue", &["--noheader"]).trim().is_empty()
+    });
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
+    nothing_is_lost(&test_run, 20);
+    assert!(
+        lines(&test_run)
+            .iter()
+            .any(|line| line.get("end").is_some())
+    );
+    nothing_is_left(&marker);
+}

@@ -1,0 +1,80 @@
+//! `captime import`.
+
+use std::fs;
+
+use assert_cmd::Command;
+
+/// What `captime import` prints to stdout and stderr for a file with this name and text.
+fn import(name: &str, text: &str, args: &[&str], code: i32) -> (String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(name), text).unwrap();
+    let done = Command::new(env!("CARGO_BIN_EXE_captime"))
+        .current_dir(folder.path())
+        .arg("import")
+        .arg(name)
+        .args(args)
+        .assert()
+        .code(code);
+    let output = done.get_output();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+const PCS: &str = "heur {a, b} [a]\nk [1, 100] [10]il\nk | heur in {b}\n{heur=b, k=1}\n";
+
+#[test]
+fn a_space_is_printed_in_the_wanted_form_and_reads_back() {
+    let (yaml, told) = import("params.pcs", PCS, &[], 0);
+    assert_eq!(
+        yaml,
+        "arms:\n  space:\n    heur: {choice: [a, b], default: a}\n    k: {integer: [1, 100], scale: log, default: 10, when: heur == b}\n  forbid:\n    - heur == b and k == 1\n"
+    );
+    assert!(
+        told.contains("2 parameters, 1 conditions, 1 forbidden combinations"),
+        "{told}"
+    );
+    let (pcs, _) = import("space.yaml", &yaml, &["--to", "pcs-old"], 0);
+    let (again, _) = import("again.pcs", &pcs, &[], 0);
+    assert_eq!(again, yaml);
+}
+
+#[test]
+fn mistakes_show_their_line_and_leave_with_2() {
+    let (nothing, told) = import("params.pcs", &PCS.replace("heur in", "heurr in"), &[], 2);
+    assert!(nothing.is_empty());
+    assert!(told.contains("params.pcs:3:5"), "{told}");
+    assert!(told.contains("did you mean `heur`?"), "{told}");
+    let (_, told) = import(
+        "params.pcs",
+        &PCS.replace("{a, b}", "{a b, b}").replace("[a]", "[b]"),
+        &["--to", "irace"],
+        0,
+    );
+    assert!(told.contains("irace has no defaults"), "{told}");
+}
+
+#[test]
+fn a_scenario_of_another_tool_becomes_one_that_captime_checks() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "algo = sh wrapper.sh\nparamfile = params.pcs\nrun_obj = runtime\noverall_obj = PAR10\ncutoff_time = 5\nwallclock-limit = 60\ninstance_file = train.txt\nminR = 3\n";
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("scenario.txt", text);
+    write("params.pcs", PCS);
+    write("train.txt", "one.cnf\ntwo.cnf\n");
+    let captime = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_captime"));
+        command.current_dir(folder.path()).args(args);
+        command.assert().code(0)
+    };
+    let imported = captime(&["import", "scenario.txt"]);
+    let told = String::from_utf8_lossy(&imported.get_output().stderr).into_owned();
+    assert!(told.contains("`minR = 3` has no counterpart"), "{told}");
+    fs::write(
+        folder.path().join("mine.yaml"),
+        &imported.get_output().stdout,
+    )
+    .unwrap();
+    let checked = captime(&["check", "mine.yaml"]);
+    let shown = String::from_utf8_lossy(&checked.get_output().stdout).into_owned();
+    assert!(shown.contains("wrapper.sh"), "{shown}");
+}

@@ -1,0 +1,145 @@
+//! Users without any rights: what they may not signal, and what user namespaces give them.
+
+use std::fs::{File, Permissions, set_permissions};
+use std::io::{Read, Seek};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::delegated::Somebody;
+use super::keeping::pid;
+use super::scarce::text;
+use super::stage::{Book, misbehave, skip};
+
+/// A program that belongs to root and has the setuid bit.
+struct SetUser {
+    folder: tempfile::TempDir,
+}
+
+impl SetUser {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+        let program = folder.path().join("misbehave");
+        // Not by this process: what is open for writing cannot be executed, and other tests fork meanwhile.
+        let copied = Command::new("cp").arg(misbehave()).arg(&program).status();
+        assert!(copied.unwrap().success());
+        set_permissions(&program, Permissions::from_mode(0o4755)).unwrap();
+        Self { folder }
+    }
+
+    fn program(&self) -> PathBuf {
+        self.folder.path().join("misbehave")
+    }
+}
+
+/// Starts the program; its stderr goes to a file, since the end of a pipe would wait for what cannot be ended.
+fn exec(somebody: &Somebody, flags: &[&str], program: &SetUser, book: &Book) -> (Child, File) {
+    let said = tempfile::tempfile().unwrap();
+    let mut command = somebody.captime();
+    command.args(["exec", "--report=-"]).args(flags).arg("--");
+    command
+        .arg(program.program())
+        .arg(book.path())
+        .arg("become-root");
+    command
+        .stdout(Stdio::null())
+        .stderr(said.try_clone().unwrap());
+    (command.spawn().unwrap(), said)
+}
+
+#[test]
+fn a_process_that_may_not_be_signalled_ends_neither_the_wait_nor_the_patience() {
+    let Some(somebody) = Somebody::new(54_341) else {
+        return;
+    };
+    let program = SetUser::new();
+    // It ends by itself after 20 s.
+    let book = Book::open();
+    let start = Instant::now();
+    let flags = ["--contain=off", "--wall=1s"];
+    let (mut front, mut said) = exec(&somebody, &flags, &program, &book);
+    let status = front.wait().unwrap();
+    let took = start.elapsed();
+    let mut stderr = String::new();
+    said.rewind().unwrap();
+    said.read_to_string(&mut stderr).unwrap();
+    assert!(took < Duration::from_secs(8), "{took:?}: {stderr}");
+    assert!(stderr.contains("another user"), "{stderr}");
+    assert_ne!(status.code(), Some(0));
+    // A second Ctrl-C leaves, whatever cannot be ended.
+    let book = Book::open();
+    let flags = ["--contain=off"];
+    let (mut front, _) = exec(&somebody, &flags, &program, &book);
+    book.wait_for_start();
+    std::thread::sleep(Duration::from_millis(200));
+    let asked = Instant::now();
+    let id = pid(front.id());
+    let interrupt = || rustix::process::kill_process(id, Signal::INT).unwrap();
+    interrupt();
+    std::thread::sleep(Duration::from_millis(400));
+    interrupt();
+    let status = front.wait().unwrap();
+    let took = asked.elapsed();
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    assert_ne!(status.code(), Some(0));
+}
+
+#[test]
+fn user_namespaces_contain_without_any_rights() {
+    let Some(somebody) = Somebody::new(54_342) else {
+        return;
+    };
+    let check = somebody.captime().arg("check").output().unwrap();
+    if text(&check.stdout).contains("contain off") {
+        skip(&"no user namespaces");
+        return;
+    }
+    let program = SetUser::new();
+    for contain in ["pids", "full"] {
+        // With `full` it would not see what is below `/tmp`.
+        let is_visible = !program.program().starts_with("/tmp") || contain == "pids";
+        let inner = if is_visible {
+            format!(
+                "{} {} become-root",
+                program.program().display(),
+                "/dev/null"
+            )
+        } else {
+            "sleep 20".to_owned()
+        };
+        let script = format!(
+            "kill -0 {} 2>/dev/null && echo escaped; ls -d /proc/[0-9]* | wc -l; setsid {inner} & exec {inner}",
+            std::process::id()
+        );
+        let mut command = somebody.captime();
+        command.args([
+            "exec",
+            "--report=-",
+            "--wall=1s",
+            "--contain",
+            contain,
+            "--",
+        ]);
+        command.args(["sh", "-c", &script]);
+        let start = Instant::now();
+        let output = command.output().unwrap();
+        assert!(start.elapsed() < Duration::from_secs(10));
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        assert!(!stdout.contains("escaped"), "{stdout}{stderr}");
+        let seen: usize = stdout
+            .trim()
+            .parse()
+            .unwrap_or_else(|_| panic!("{stdout}{stderr}"));
+        assert!(seen < 10, "it sees {seen} processes");
+        let report = stderr.lines().find(|line| line.starts_with('{'));
+        let report: Value = serde_json::from_str(report.unwrap()).unwrap();
+        assert_eq!(report["contain"], contain, "{stderr}");
+        assert_eq!(report["cause"], "wall", "{stderr}");
+        assert_eq!(report["level"], "subreaper", "{stderr}");
+    }
+}
