@@ -113,7 +113,8 @@ pub(super) fn sweep_adopted(supervisor: i32) {
     if !ADOPTS.load(Ordering::SeqCst) {
         return;
     }
-    let own = rustix::process::getsid(None).map_or(0, |session| session.as_raw_nonzero().get());
+    // Not rustix: its `getsid` panics on 0, the session of a process whose session began outside its PID namespace.
+    let own = nix::unistd::getsid(None).map_or(0, nix::unistd::Pid::as_raw);
     let start = Instant::now();
     let mut pause = Duration::from_micros(500);
     loop {

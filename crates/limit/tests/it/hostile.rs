@@ -195,6 +195,28 @@ fn what_outlives_a_killed_supervisor_and_its_guardian_is_ended() {
     });
 }
 
+/// The same as the first process of a PID namespace, where the session has the number 0 because it began outside.
+#[test]
+fn what_outlives_both_is_ended_in_a_session_from_outside_the_namespace() {
+    if !is_root() {
+        return;
+    }
+    let inner = "hostile::what_outlives_a_killed_supervisor_and_its_guardian_is_ended";
+    let output = Command::new("unshare")
+        .args(["--pid", "--fork", "--mount-proc"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", inner])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if errors.contains("unshare: ") {
+        skip(&errors);
+        return;
+    }
+    assert!(said.contains("1 passed; 0 failed"), "{said}{errors}");
+}
+
 #[test]
 fn undoing_the_pinning_does_not_widen_a_cpu_limit() {
     for_each_level(|stage| {
