@@ -3,7 +3,7 @@
 //! One pull goes through the modules like this. A [`scenario`] and its [`space`] say what is tuned. A [`policy`] chooses a
 //! pull (the nouns are in [`round`]). A [`target`] runs it under limits that [`captime_limit`] enforces or
 //! [`captime_forest`] checks. The [`orchestrator`] writes the outcome to the [`journal`] and lets the policy learn.
-//! [`answer`] turns what was learned into what to use. [`report`] shows the journal, and [`study`] compares policies. `docs/architecture.md` names every step.
+//! [`report`] shows the journal as a page. `docs/architecture.md` names every step.
 //!
 //! # Run a scenario from code
 //!
@@ -33,32 +33,38 @@
 //!
 //! Pass something that implements [`Watch`](orchestrator::Watch) instead of `()` to be told what happens. To run the pulls
 //! yourself, use a [`Run`](orchestrator::Run) without a driver. To embed only a policy, see [`policy`].
+//!
+//! What this documentation shows is the public interface. Items hidden from it are public only for the program, benchmarks
+//! and tests of this repository, and may change in any version.
 
-pub mod answer;
-/// The command line, for the binary only.
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod cli;
-pub mod cluster;
 pub mod journal;
 pub mod orchestrator;
 pub mod policy;
-/// The live view of a run, for the command line only.
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod progress;
+pub mod quantity;
 pub mod report;
 pub mod round;
 pub mod scenario;
 pub mod space;
-pub mod study;
 pub mod target;
+
+#[doc(hidden)]
+pub mod answer;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
+#[doc(hidden)]
+pub mod cluster;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod progress;
+#[doc(hidden)]
+pub mod resource;
+#[doc(hidden)]
+pub mod study;
 
 mod listed;
 mod markup;
 mod nearest;
-pub mod quantity;
 mod regular_file;
-pub mod resource;
 mod simulated;
 mod yaml;

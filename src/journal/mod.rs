@@ -49,15 +49,19 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-pub use append::{Appender, Durable, Syncing};
-pub use lock::RunLock;
-pub use machine::Load;
 pub use read::{Damage, Reader};
 pub use record::{
     ArmRecord, By, Calibrated, End, EndReason, Header, Lost, Machine, OutcomeRecord, PullRecord,
     Record, Session, VERSION,
 };
-pub use replay::{Learned, Replay, Step};
+
+#[doc(hidden)]
+pub use {
+    append::{Appender, Durable, Syncing},
+    lock::RunLock,
+    machine::Load,
+    replay::{Learned, Replay, Step},
+};
 
 use std::io;
 use std::path::{Path, PathBuf};

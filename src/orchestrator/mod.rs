@@ -49,17 +49,24 @@ mod tests;
 
 pub use driver::{Driven, Driver, Wall};
 pub use event::{Now, Running, Watch};
-pub use first_failures::spread;
-pub use losses::PAUSES;
-pub use opening::{Opened, open};
-pub use plan::{Budget, Calibrate, LimitSource, Plan};
-pub use resolved::ResolvedScenario;
-pub use run::{Before, Run, RunSetup};
-pub use run_reader::{Progress, RunReader, resume};
-pub use schedule::{Choice, Nothing, Planned, Schedule, Sequence};
+pub use plan::Plan;
+pub use run::{Run, RunSetup};
 pub use signal::Signals;
-pub use state::{Next, State, Tally, target_seed};
-pub use testing::{TestError, TestOn, TestReader, test_folder, tests_in};
+pub use state::{Next, State, Tally};
+
+#[doc(hidden)]
+pub use {
+    first_failures::spread,
+    losses::PAUSES,
+    opening::{Opened, open},
+    plan::{Budget, Calibrate, LimitSource},
+    resolved::ResolvedScenario,
+    run::Before,
+    run_reader::{Progress, RunReader, resume},
+    schedule::{Choice, Nothing, Planned, Schedule, Sequence},
+    state::target_seed,
+    testing::{TestError, TestOn, TestReader, test_folder, tests_in},
+};
 
 use clock::Clock;
 

@@ -71,8 +71,11 @@ pub use kind::PolicyParameters;
 pub use known::Known;
 pub use options::{OptionValue, Options, PolicyError, PolicyErrors};
 pub use problem::{Problem, ProblemError};
-pub use recommendation::{OnlyRecommend, Recommend, Recommendation};
+pub use recommendation::{Recommend, Recommendation};
 pub use survival::Survival;
+
+#[doc(hidden)]
+pub use recommendation::OnlyRecommend;
 
 use rand::Rng;
 

@@ -56,17 +56,24 @@ mod summary;
 mod tests;
 mod write;
 
-pub use failures::Failures;
-pub use follow::{Followed, Last, News};
 pub use history::{History, Incumbent, SessionStart};
-pub use html::{Live, holdout_page, page, study_page};
-pub use json::write_json;
-pub use number::Num;
-pub use played::{Kind, Played};
-#[cfg(feature = "serve")]
-pub use serve::{Explain, Place, runs, serve, token};
+pub use html::page;
 pub use summary::{Status, Summary};
-pub use write::{FILE as REPORT, Keeper, write_file, write_report};
+pub use write::{FILE as REPORT, write_report};
+
+#[cfg(feature = "serve")]
+#[doc(hidden)]
+pub use serve::{Explain, Place, runs, serve, token};
+#[doc(hidden)]
+pub use {
+    failures::Failures,
+    follow::{Followed, Last, News},
+    html::{Live, holdout_page, study_page},
+    json::write_json,
+    number::Num,
+    played::{Kind, Played},
+    write::{Keeper, write_file},
+};
 
 use std::io;
 use std::path::PathBuf;

@@ -29,21 +29,26 @@ mod raw;
 mod stored;
 mod template;
 
-pub use crate::markup::shell_word;
 pub use crate::resource::Resource;
 pub use crate::yaml::Span;
 pub use caution::{Caution, Notice};
-pub use check::instances::find as find_instances;
 pub use diagnosis::ScenarioError;
 pub use fault::{Fault, Mistake};
-pub use keys::schema;
 pub use model::{
     Budget, Calibrate, Command, Compare, Engines, External, FilledCommand, Forest, Guards,
     Isolation, LaunchCommand, Levels, LimitSource, Limits, Nodes, Pin, Prices, Recorded, Reward,
     Scenario, ScoreForm, ScorePlace, ScoreScale, Slots, SshHost, Stdin, Target, TestPlan,
 };
-pub use stored::{Change, difference};
-pub use template::{Arguments, Filling, ParamsForm, Piece, Template};
+pub use template::Template;
+
+#[doc(hidden)]
+pub use {
+    crate::markup::shell_word,
+    check::instances::find as find_instances,
+    keys::schema,
+    stored::{Change, difference},
+    template::{Arguments, Filling, ParamsForm, Piece},
+};
 
 use std::path::{Path, PathBuf};
 

@@ -19,16 +19,22 @@ mod arms;
 mod configuration;
 mod filter;
 pub mod format;
+#[doc(hidden)]
 pub mod open;
 mod parameter;
 mod table;
 
-pub use arms::{ABSENT, Row, Space, SpaceError};
+pub use arms::{Space, SpaceError};
 pub use configuration::Configuration;
-pub use filter::{Condition, Pattern};
 pub use open::{Domain, OpenParameter, OpenSpace, Point, Rule, Spacing, parse_rule};
 pub use parameter::{Parameter, Scale, Value};
-pub use table::Table;
+
+#[doc(hidden)]
+pub use {
+    arms::{ABSENT, Row},
+    filter::{Condition, Pattern},
+    table::Table,
+};
 
 /// More arms are an error: policies keep estimates per arm and limit, and no budget reaches them all.
 pub const MOST_ARMS: usize = 10_000_000;

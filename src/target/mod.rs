@@ -15,19 +15,29 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[doc(hidden)]
 pub mod command;
+#[doc(hidden)]
 pub mod forest;
 mod outcome;
+#[doc(hidden)]
 pub mod paste;
 mod prepare;
 mod runner;
 mod running;
 mod slots;
+#[doc(hidden)]
 pub mod wrapper;
 
-pub use crate::simulated::{Ran, TargetError, VirtualTarget, recorded, synthetic};
 pub use outcome::{Failing, Guard, Inexact, Measured, Outcome};
-pub use prepare::{PrepareError, PreparedTarget, dataset, prepare};
+pub use prepare::{PrepareError, PreparedTarget, prepare};
 pub use runner::{Cancel, Enforcement, Runner, Running};
-pub use running::{Ended, Ending, Ends, InVirtualTime, PoolChange, SlotPool, Start, Target};
-pub use slots::{CpuClaim, allowed_cpus};
+pub use running::{Ended, Ending, SlotPool, Start, Target};
+
+#[doc(hidden)]
+pub use {
+    crate::simulated::{Ran, TargetError, VirtualTarget, recorded, synthetic},
+    prepare::dataset,
+    running::{Ends, InVirtualTime, PoolChange},
+    slots::{CpuClaim, allowed_cpus},
+};
