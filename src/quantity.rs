@@ -13,6 +13,7 @@
 
 /// Why a text is not a duration or size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum QuantityError {
     /// A bare number: seconds or hours?
     #[error("`{text}` has no unit")]

@@ -52,8 +52,12 @@ pub(super) fn object(line: &[u8], write: &str) -> Result<Map<String, Value>, Bad
     if text.trim().is_empty() {
         return Err(Bad::new("the line is empty", write));
     }
-    let value: Value = serde_json::from_str(text)
-        .map_err(|error| Bad::new(format!("not JSON: {error}"), write))?;
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        let what = error
+            .to_string()
+            .replace(" at line 1 column ", " at column ");
+        Bad::new(format!("not JSON: {what}"), write)
+    })?;
     match value {
         Value::Object(object) => Ok(object),
         _ => Err(Bad::new("not a JSON object", write)),

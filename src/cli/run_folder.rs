@@ -226,7 +226,10 @@ pub(super) fn elsewhere(failure: Failure, error: &RunError) -> Failure {
         RunError::Changed { .. } | RunError::Lowered { .. } | RunError::Foreign { .. } => {
             failure.hint(Some("undo the change, or use another folder with `--out`"))
         }
-        RunError::Journal(_) | RunError::Lost { .. } | RunError::System(_) => failure,
+        RunError::Journal(_)
+        | RunError::UnreadableBudget { .. }
+        | RunError::Lost { .. }
+        | RunError::System(_) => failure,
     }
 }
 

@@ -105,10 +105,7 @@ fn myself() -> String {
 }
 
 fn host() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .unwrap_or_default()
-        .trim()
-        .to_owned()
+    sysinfo::System::host_name().unwrap_or_default()
 }
 
 /// Whether the process that this text names may still be running. On another host it may be, so true.

@@ -78,6 +78,7 @@ pub const FILE: &str = "journal.jsonl";
 
 /// Why a journal cannot be read or written.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum JournalError {
     /// No journal where one is needed.
     #[error("there is no journal in {}", folder.display())]

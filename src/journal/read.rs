@@ -10,6 +10,7 @@ use crate::regular_file;
 
 /// What is wrong with a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Damage {
     /// It does not end in a CRC.
     #[error("is not a whole record")]
@@ -18,7 +19,7 @@ pub enum Damage {
     #[error("was changed after it was written (its CRC does not match)")]
     Changed,
     /// Its number does not match its position.
-    #[error("is record {number}: lines are missing or doubled")]
+    #[error("has number {number}: lines are missing or repeated")]
     Misplaced {
         /// The number it has.
         number: u64,

@@ -84,6 +84,7 @@ pub struct Session {
 /// What chose a pull, if not the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum By {
     /// `limits.calibrate`, under the guard.
     Calibration,
@@ -264,6 +265,7 @@ pub struct Lost {
 /// Why a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum EndReason {
     /// All rounds of the budget are done.
     Rounds,
@@ -289,6 +291,7 @@ pub struct End {
 
 /// One line.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Record<'a> {
     /// The first line.
     Header(Box<Header>),

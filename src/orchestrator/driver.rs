@@ -41,6 +41,7 @@ pub struct Wall {
 }
 
 /// How a session ended.
+#[non_exhaustive]
 pub struct Driven<W> {
     /// The runs, in the order given.
     pub runs: Vec<Run<W>>,
@@ -87,9 +88,13 @@ impl<'a, W: Watch> Driver<'a, W> {
         let mut wall = self.wall_timer();
         let mut tick = self.ticks();
         self.turn(0);
-        self.fill()?;
+        let mut begun = self.fill();
         for place in 0..self.runs.len() {
-            self.learn(place, 0)?;
+            begun = begun.and_then(|()| self.learn(place, 0));
+        }
+        if let Err(error) = begun {
+            self.stop_all();
+            return Err(error);
         }
         loop {
             if self.runs.iter().all(|run| run.finished().is_some()) {

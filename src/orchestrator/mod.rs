@@ -75,6 +75,7 @@ use crate::quantity::counted;
 
 /// Why a run cannot start or continue.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The journal cannot be read or written.
     #[error(transparent)]
@@ -90,6 +91,12 @@ pub enum RunError {
     Changed {
         /// The old and new values.
         changes: Vec<String>,
+    },
+    /// The journal has a budget that does not make sense.
+    #[error("the journal's last session has a budget that cannot be read: {error}")]
+    UnreadableBudget {
+        /// What is wrong with it.
+        error: serde_json::Error,
     },
     /// A budget below what the run has used.
     #[error("the budget is {bound} already")]
@@ -115,7 +122,9 @@ impl RunError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Journal(error) => error.hint(),
-            Self::Foreign { .. } => Some("start a new run with `--fresh`".into()),
+            Self::Foreign { .. } | Self::UnreadableBudget { .. } => {
+                Some("start a new run with `--fresh`".into())
+            }
             Self::Changed { .. } => Some(
                 "change it back, or start a new run with `--fresh`; only `budget` may change"
                     .into(),

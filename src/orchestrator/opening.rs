@@ -141,13 +141,19 @@ fn resumed(
         let changes = changes.iter().map(ToString::to_string).collect();
         return Err(RunError::Changed { changes });
     }
-    let mut before = Budget::default();
+    let mut before = Value::Null;
     let (reader, progress) = resume(reader, state, |step| {
         if let Step::Session(session) = step {
-            before = serde_json::from_value(session.budget.clone()).unwrap_or_default();
+            before = session.budget.clone();
         }
         look(step);
     })?;
+    let before = match before {
+        Value::Null => Budget::default(),
+        stored => {
+            serde_json::from_value(stored).map_err(|error| RunError::UnreadableBudget { error })?
+        }
+    };
     let tally = state.tally();
     let budget = scenario.budget;
     let waiting = progress.waiting.iter();

@@ -44,7 +44,7 @@ impl ResolvedScenario {
             RunError::Journal(JournalError::Senseless {
                 path: folder.join(FILE),
                 line: 1,
-                what: "a header with arms, limits or a policy that this captime does not know",
+                what: "the header has arms, limits or a policy that this version of captime does not support",
             })
         })
     }

@@ -46,6 +46,7 @@ struct Playing {
 
 /// The counts and sums of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Tally {
     /// Pulls that were started.
     pub launched: u64,

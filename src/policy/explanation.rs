@@ -9,6 +9,7 @@ use crate::round::{ArmId, Limit, Pull};
 /// What decided a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Why {
     /// Nothing was chosen yet.
     Nothing,
@@ -27,6 +28,7 @@ pub enum Why {
 /// Where a schedule was when it gave a pull its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Turn {
     /// A rung of successive halving.
     Rung {
@@ -84,6 +86,7 @@ pub enum Turn {
 
 /// A pair as the policy saw it when it chose.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Weighed {
     /// The arm and limit.
     pub pull: Pull,

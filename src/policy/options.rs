@@ -27,6 +27,7 @@ impl fmt::Display for OptionValue {
 
 /// Why a policy cannot be had as written. The scenario finds the place by the option's name.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PolicyError {
     /// No policy of this name.
     #[error("there is no policy `{name}`")]

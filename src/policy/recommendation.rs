@@ -11,6 +11,7 @@ use crate::round::{Limit, Pull};
 
 /// The pair to use, and how sure that is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Recommendation {
     /// Configuration and limit.
     pub pull: Pull,

@@ -10,6 +10,7 @@ use super::estimate::Told;
 /// Which estimate of P(C > tau) a policy uses; see docs/paper.md for why not the printed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Survival {
     /// The share of pulls that exceeded tau among those that reached it.
     Restricted,

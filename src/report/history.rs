@@ -89,7 +89,9 @@ impl History {
     /// Opens the run in `folder`. Reads only the first line.
     pub fn open(folder: &Path) -> Result<Self, ReportError> {
         let run = RunReader::open(folder).map_err(|error| match error {
-            RunError::Journal(JournalError::Senseless { path, .. }) => ReportError::Untold { path },
+            RunError::Journal(JournalError::Senseless { path, .. }) => {
+                ReportError::UnreadableScenario { path }
+            }
             error => failed(folder, error),
         })?;
         let mut history = Self {
@@ -439,7 +441,7 @@ fn failed(path: &Path, error: RunError) -> ReportError {
             path: path.to_owned(),
             line,
         },
-        _ => ReportError::Untold {
+        _ => ReportError::UnreadableScenario {
             path: path.to_owned(),
         },
     }

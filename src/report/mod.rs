@@ -82,13 +82,14 @@ use crate::journal::JournalError;
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReportError {
     /// The journal cannot be read.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The header does not contain the scenario.
-    #[error("{} does not say what the run is about in a way this captime understands", path.display())]
-    Untold {
+    #[error("{} was written by another version of captime: its scenario cannot be read", path.display())]
+    UnreadableScenario {
         /// The journal.
         path: PathBuf,
     },
@@ -115,7 +116,9 @@ impl ReportError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Journal(error) => error.hint(),
-            Self::Untold { .. } => Some("use the captime that wrote it, or a newer one".into()),
+            Self::UnreadableScenario { .. } => {
+                Some("use the captime that wrote it, or a newer one".into())
+            }
             Self::Foreign { .. } => None,
             Self::Write { .. } => Some("give `--out` a file in a folder you may write to".into()),
         }

@@ -23,6 +23,7 @@ use crate::scenario::{Compare, Resource, shell_word};
 
 /// The page's data.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Summary {
     /// The version of this form.
     pub format: u32,

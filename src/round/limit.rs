@@ -11,6 +11,7 @@ pub struct Limit(f64);
 
 /// Why numbers cannot be limits.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LimitError {
     /// Zero, negative, infinite or not a number.
     #[error("limit {0} is not a positive number")]

@@ -33,6 +33,7 @@ pub struct Observation {
 
 /// Why a policy cannot learn from a reported outcome.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ObservationError {
     /// Not a number, or outside [0, 1].
     #[error("reward {0} is not a number from 0 to 1")]

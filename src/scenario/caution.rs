@@ -16,6 +16,7 @@ pub struct Notice {
 /// A warning.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "fields are what the messages say they are")]
+#[non_exhaustive]
 pub enum Caution {
     #[error("no placeholder uses the parameter `{name}`, so its values make no difference")]
     UnusedParameter { name: String },
@@ -43,7 +44,7 @@ pub enum Caution {
     GuardBelowLimit { guard: String, limit: String },
     #[error("no program starts and ends within {limit}: every such pull will be cut off")]
     TinyLimit { limit: String },
-    #[error("no program runs in {bytes} bytes of memory: every pull will fail")]
+    #[error("no program runs in {} of memory: every pull will fail", counted(*bytes, "byte"))]
     TinyMemory { bytes: u64 },
     #[error("the budget of {budget} ends before a pull at the smallest limit, {limit}, can")]
     BudgetBelowLimit { budget: String, limit: String },

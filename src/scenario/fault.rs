@@ -26,6 +26,7 @@ pub struct Mistake {
 /// What is wrong.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "fields are what the messages say they are")]
+#[non_exhaustive]
 pub enum Fault {
     // The text itself.
     #[error("not valid YAML: {reason}")]
@@ -148,7 +149,7 @@ pub enum Fault {
         value: String,
         values: String,
     },
-    #[error("no arm is {value}")]
+    #[error("{value} matches no arm")]
     NoSuchArm { value: String },
     #[error("parameter `{name}` has the name of a placeholder")]
     TakenName { name: String },

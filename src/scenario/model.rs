@@ -190,6 +190,7 @@ impl Guards {
 /// Where limits come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum LimitSource {
     /// Given.
     Grid(LimitGrid),
@@ -245,6 +246,7 @@ pub struct Prices {
 
 /// When to stop: at whichever bound is reached first.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Budget {
     /// Rounds with an outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]

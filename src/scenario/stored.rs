@@ -146,18 +146,25 @@ pub(super) mod policies {
     ) -> Result<Vec<PolicyKind>, D::Error> {
         let stored: Vec<Map<String, Value>> = Vec::deserialize(from)?;
         let policies = stored.iter().flatten().map(|(name, options)| {
-            let options = options.as_object().into_iter().flatten();
-            let given = options.filter_map(|(name, value)| {
+            let unknown = || D::Error::custom(format!("unknown policy or option: {name}"));
+            let none = Map::new();
+            let options = match options {
+                Value::Null => &none,
+                options => options.as_object().ok_or_else(unknown)?,
+            };
+            let given = options.iter().filter(|(_, value)| !value.is_null());
+            let given = given.map(|(name, value)| {
                 let value = match value {
                     Value::Bool(flag) => OptionValue::Flag(*flag),
-                    Value::Number(number) => OptionValue::Number(number.as_f64()?),
+                    Value::Number(number) => {
+                        OptionValue::Number(number.as_f64().ok_or_else(unknown)?)
+                    }
                     Value::String(text) => OptionValue::Text(text.clone()),
-                    _ => return None,
+                    _ => return Err(unknown()),
                 };
-                Some((name.clone(), value))
+                Ok((name.clone(), value))
             });
-            PolicyKind::from_options(name, given.collect())
-                .map_err(|_| D::Error::custom(format!("unknown policy or option: {name}")))
+            PolicyKind::from_options(name, given.collect::<Result<_, _>>()?).map_err(|_| unknown())
         });
         policies.collect()
     }

@@ -12,9 +12,10 @@ pub const ABSENT: u32 = u32::MAX;
 
 /// Why parameters do not make arms.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SpaceError {
     /// More combinations than a run can use.
-    #[error("{count} arms are more than the {MOST_ARMS} that captime takes")]
+    #[error("too many arms: {count} (at most {MOST_ARMS})")]
     TooMany {
         /// How many, or the largest number that fits.
         count: u128,

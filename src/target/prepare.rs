@@ -19,6 +19,7 @@ use crate::space::Space;
 
 /// Why the target of a scenario cannot run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PrepareError {
     /// The recorded runs or the synthetic problem are not usable.
     #[error(transparent)]

@@ -44,6 +44,7 @@ impl Start {
 
 /// How a pull ended.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Ending {
     /// It has an outcome.
     Brought(Box<Outcome>),

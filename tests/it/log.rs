@@ -28,6 +28,19 @@ fn the_variable_says_what_is_logged() {
 }
 
 #[test]
+fn messages_of_supervisor_processes_reach_the_log() {
+    let test_run = TestRun::new(
+        "name: logged\ntarget: {command: ['true'], reward: {exit: [0]}}\narms: {list: [{a: 1}]}\n\
+         limits: {of: wall, grid: [10s]}\nslots: 1\nbudget: {rounds: 1}\n",
+    );
+    let mut command = test_run.command(&["run", "s.yaml", "--quiet"]);
+    command.env("CAPTIME_LOG", "captime_limit=debug");
+    let said = expect(&command.output().unwrap(), 0).1;
+    let is_its = |line: &str| line.contains("supervisor=") && line.contains("run ended");
+    assert!(said.lines().any(is_its), "{said}");
+}
+
+#[test]
 fn a_filter_that_cannot_be_read_is_refused() {
     let said = logged(2, Some("captime=loud=1"));
     assert!(

@@ -22,6 +22,18 @@ seed: 7
 ";
 
 #[test]
+fn the_summary_says_what_was_learned() {
+    let test_run = TestRun::new(
+        "name: summary\ntarget: {synthetic: {problem: poscorr}}\npolicy: rcucb\nbudget: {rounds: 400}\nseed: 3\n",
+    );
+    let output = test_run.command(&["run", "s.yaml"]).output().unwrap();
+    let shown = expect(&output, 0).0;
+    insta::with_settings!({filters => vec![(r"work, in [0-9.]+ .?s\b", "work, in TIME")]}, {
+        insta::assert_snapshot!(shown);
+    });
+}
+
+#[test]
 fn a_run_ends_with_a_summary_and_is_done_when_run_again() {
     let test_run = TestRun::new(SCRIPT);
     let (summary, _) = test_run.run(0, &[]);

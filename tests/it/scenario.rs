@@ -278,6 +278,38 @@ fn validate_object(
     }
 }
 
+/// The same for wall time, which only real runs use.
+#[test]
+fn a_wall_budget_may_be_raised_and_added_but_not_lowered_below_what_was_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |budget: &str| {
+        let text = format!(
+            "target: {{command: [sleep, '0.4'], reward: {{exit: [0]}}}}\narms: {{list: [{{a: 1}}]}}\n\
+             limits: {{of: wall, grid: [20s]}}\nslots: 1\npin: never\nbudget: {{{budget}}}\n"
+        );
+        std::fs::write(folder.path().join("s.yaml"), text).unwrap();
+        let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_captime"))
+            .current_dir(folder.path())
+            .args(["run", "s.yaml", "--quiet"])
+            .output()
+            .unwrap();
+        let journal = std::fs::read_to_string(folder.path().join("runs/s/journal.jsonl")).unwrap();
+        let rounds = journal.matches("{\"outcome\":").count();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), rounds, stderr)
+    };
+    assert_eq!(run("rounds: 1").1, 1);
+    let (code, rounds, said) = run("rounds: 2, wall: 0.1s");
+    assert_eq!((code, rounds), (Some(2), 1), "{said}");
+    assert!(said.contains("of wall time, but"), "{said}");
+    let (code, rounds, said) = run("rounds: 2, wall: 10m");
+    assert_eq!((code, rounds), (Some(0), 2), "{said}");
+    let (code, rounds, said) = run("rounds: 3, wall: 20m");
+    assert_eq!((code, rounds), (Some(0), 3), "{said}");
+    let (code, rounds, said) = run("rounds: 4, wall: 0.2s");
+    assert_eq!((code, rounds), (Some(2), 3), "{said}");
+}
+
 /// A budget may change while a run is under way, but not to less than what was used.
 #[test]
 fn a_budget_may_be_raised_extended_and_lowered_to_what_is_not_used_yet() {

@@ -341,10 +341,7 @@ fn observation(content: &Map<String, Value>, pull: &PullRecord) -> Result<Observ
             Err(Bad::new(format!("`failed` is {other}, not true"), TELL))
         }
         (None, None, None, None) => Err(Bad::new("`tell` has no outcome", TELL)),
-        _ => Err(Bad::new(
-            "`tell` says more than one thing of the pull",
-            TELL,
-        )),
+        _ => Err(Bad::new("`tell` gives more than one outcome", TELL)),
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn levels(
         {
             return Err(
                 Failure::usage(format!("--levels gives the order of `{column}` twice"))
-                    .hint(Some("give one order a column")),
+                    .hint(Some("give each column one order")),
             );
         }
     }

@@ -25,6 +25,7 @@ enum Shape {
 
 /// Why a text is not a price.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PriceError {
     /// The text is not an expression.
     #[error("`{text}` is not a price: {reason}")]

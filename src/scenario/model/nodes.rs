@@ -11,6 +11,7 @@ pub struct Nodes {
 
 /// How nodes are reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Engines {
     /// All nodes of the Slurm allocation that captime runs in.
     Slurm,

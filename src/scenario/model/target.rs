@@ -17,6 +17,7 @@ use crate::space::Space;
 /// What a pull runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Target {
     /// A program.
     Command(Box<Command>),
@@ -216,6 +217,7 @@ impl FilledCommand {
 /// How the reward of a command is read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Reward {
     /// 1 if it ended with one of these codes: solved.
     Exit(Vec<i32>),

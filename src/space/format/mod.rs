@@ -130,6 +130,7 @@ pub struct Mistake {
 
 /// What can be wrong with a file.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FormatError {
     /// The syntax is wrong.
     #[error("{reason}")]
@@ -227,6 +228,7 @@ impl FormatError {
 
 /// Why a space cannot be written in a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WriteError {
     /// The format cannot express it.
     #[error("{format} cannot express {what}")]

@@ -84,7 +84,7 @@ pub enum DomainError {
     #[error("no values to choose from")]
     NoValues,
     /// Too many values.
-    #[error("{count} values are more than the {MOST_VALUES} that captime takes")]
+    #[error("too many values: {count} (at most {MOST_VALUES})")]
     TooMany {
         /// How many.
         count: usize,

@@ -134,7 +134,7 @@ pub enum OpenError {
     #[error("the space has no parameters")]
     NoParameters,
     /// Too many parameters.
-    #[error("{count} parameters are more than the {MOST_PARAMETERS} that captime takes")]
+    #[error("too many parameters: {count} (at most {MOST_PARAMETERS})")]
     TooManyParameters {
         /// How many.
         count: usize,

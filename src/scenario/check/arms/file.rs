@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Read;
+use crate::quantity::counted;
 use crate::regular_file;
 use crate::scenario::Fault;
 use crate::scenario::check::Check;
@@ -60,7 +61,10 @@ fn table(path: &Path, drop: &[String]) -> Result<Space, Fault> {
             csv::ErrorKind::UnequalLengths {
                 expected_len, len, ..
             } => {
-                format!("{len} cells, but the first line has {expected_len}")
+                format!(
+                    "{}, but the first line has {expected_len}",
+                    counted(*len, "cell")
+                )
             }
             csv::ErrorKind::Utf8 { .. } => "not UTF-8 text".into(),
             _ => error.to_string(),
