@@ -377,14 +377,14 @@ impl OpenSpace {
         for tries in 0..MOST_TRIES {
             codes.fill(INACTIVE);
             make(&mut codes);
-            match self.first_forbidding(&codes) {
-                None => return Ok(Point(codes.into())),
-                Some(clause) => {
-                    if tries == 0 {
-                        rejected = vec![0_u32; self.forbid.len()];
-                    }
-                    rejected[clause] += 1;
-                }
+            if self.first_forbidding(&codes).is_none() {
+                return Ok(Point(codes.into()));
+            }
+            if tries == 0 {
+                rejected = vec![0_u32; self.forbid.len()];
+            }
+            for (rule, count) in self.forbid.iter().zip(&mut rejected) {
+                *count += u32::from(rule.holds(&codes, &self.parameters) == Some(true));
             }
         }
         let (clause, count) = (0..)

@@ -2,7 +2,7 @@
 //!
 //! A comparison with an inactive parameter is neither true nor false. `and`, `or` and `not` treat that as unknown (Kleene's
 //! three values), and an expression that stays unknown counts as not fulfilled: a `when` leaves its parameter
-//! inactive, a `forbid` forbids nothing. irace and R do the same with `NA`.
+//! inactive, a `forbid` forbids nothing. irace and R do the same with `NA`, except that their `%in%` is false then.
 
 use std::fmt::Write as _;
 
@@ -78,6 +78,8 @@ pub enum Operator {
     Divide,
     /// `%`: what is left over, with the sign of the divisor.
     Remainder,
+    /// `^`
+    Power,
 }
 
 impl Operator {
@@ -88,6 +90,7 @@ impl Operator {
             Self::Multiply => "*",
             Self::Divide => "/",
             Self::Remainder => "%",
+            Self::Power => "^",
         }
     }
 
@@ -98,57 +101,74 @@ impl Operator {
             Self::Multiply => left * right,
             Self::Divide => left / right,
             Self::Remainder => left - right * (left / right).floor(),
+            Self::Power => left.powf(right),
         }
     }
 }
 
-/// Functions of numbers.
+/// A function of numbers, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Function {
-    /// The smallest argument.
-    Min,
-    /// The largest argument.
-    Max,
-    /// To the next whole number below.
-    Floor,
-    /// To the next whole number above.
-    Ceil,
-    /// To the nearest whole number.
-    Round,
-    /// Towards zero.
-    Trunc,
-}
+pub struct Function(&'static str);
+
+/// Functions of one number, and whether they keep the order of what they are given.
+const FUNCTIONS: &[(&str, fn(f64) -> f64, bool)] = &[
+    ("floor", f64::floor, true),
+    ("ceil", f64::ceil, true),
+    ("round", f64::round, true),
+    ("trunc", f64::trunc, true),
+    ("abs", f64::abs, false),
+    ("sqrt", f64::sqrt, true),
+    ("cbrt", f64::cbrt, true),
+    ("exp", f64::exp, true),
+    ("log", f64::ln, true),
+    ("log2", f64::log2, true),
+    ("log10", f64::log10, true),
+    ("sin", f64::sin, false),
+    ("cos", f64::cos, false),
+    ("tan", f64::tan, false),
+    ("asin", f64::asin, true),
+    ("acos", f64::acos, false),
+    ("atan", f64::atan, true),
+    ("sinh", f64::sinh, true),
+    ("cosh", f64::cosh, false),
+    ("tanh", f64::tanh, true),
+];
 
 impl Function {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Min,
-        Self::Max,
-        Self::Floor,
-        Self::Ceil,
-        Self::Round,
-        Self::Trunc,
-    ];
+    /// The smallest argument.
+    pub const MIN: Self = Self("min");
+    /// The largest argument.
+    pub const MAX: Self = Self("max");
 
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::Floor => "floor",
-            Self::Ceil => "ceil",
-            Self::Round => "round",
-            Self::Trunc => "trunc",
-        }
+    /// The function that is called so.
+    pub fn named(name: &str) -> Option<Self> {
+        let single = FUNCTIONS.iter().map(|(known, ..)| *known);
+        let mut all = single.chain([Self::MIN.0, Self::MAX.0]);
+        all.find(|known| *known == name).map(Self)
+    }
+
+    /// Whether it takes any number of arguments instead of one.
+    pub(super) fn takes_several(self) -> bool {
+        self == Self::MIN || self == Self::MAX
     }
 
     fn apply(self, mut arguments: impl Iterator<Item = f64>) -> f64 {
         match self {
-            Self::Min => arguments.fold(f64::INFINITY, f64::min),
-            Self::Max => arguments.fold(f64::NEG_INFINITY, f64::max),
-            Self::Floor => arguments.next().unwrap_or(f64::NAN).floor(),
-            Self::Ceil => arguments.next().unwrap_or(f64::NAN).ceil(),
-            Self::Round => arguments.next().unwrap_or(f64::NAN).round(),
-            Self::Trunc => arguments.next().unwrap_or(f64::NAN).trunc(),
+            Self::MIN => arguments.fold(f64::INFINITY, f64::min),
+            Self::MAX => arguments.fold(f64::NEG_INFINITY, f64::max),
+            Self(name) => {
+                let found = FUNCTIONS.iter().find(|(known, ..)| *known == name);
+                found.map_or(f64::NAN, |(_, of, _)| {
+                    of(arguments.next().unwrap_or(f64::NAN))
+                })
+            }
         }
+    }
+
+    /// Whether larger arguments never make a smaller value.
+    fn is_monotonic(self) -> bool {
+        let named = |(known, _, keeps): &(&str, _, bool)| *known == self.0 && *keeps;
+        self.takes_several() || FUNCTIONS.iter().any(named)
     }
 }
 
@@ -199,6 +219,8 @@ pub enum Rule {
         /// Whether it must not be one of them.
         is_negated: bool,
     },
+    /// The parameter is active. Always known, unlike comparisons.
+    Active(usize),
     /// The opposite.
     Not(Box<Rule>),
     /// All hold; `true` if there are none.
@@ -270,6 +292,7 @@ impl Term {
                         let most = b.0.abs().max(b.1.abs());
                         (-most, most)
                     }
+                    Operator::Power => (f64::NEG_INFINITY, f64::INFINITY),
                     _ => span(&[
                         operator.apply(a.0, b.0),
                         operator.apply(a.0, b.1),
@@ -279,6 +302,9 @@ impl Term {
                 }
             }
             Self::Call(function, arguments) => {
+                if !function.is_monotonic() {
+                    return (f64::NEG_INFINITY, f64::INFINITY);
+                }
                 let bounds: Vec<_> = arguments.iter().map(|term| term.bounds(of)).collect();
                 let low = function.apply(bounds.iter().map(|bound| bound.0));
                 (low, function.apply(bounds.iter().map(|bound| bound.1)))
@@ -295,12 +321,16 @@ impl Term {
             Self::Negative(term) => {
                 out.push('-');
                 // `-(-1)` and `-(1)` must not read as the number -1.
-                let is_plain = matches!(**term, Self::Parameter(_) | Self::Call(..));
+                let is_plain = matches!(
+                    **term,
+                    Self::Parameter(_) | Self::Call(..) | Self::Arithmetic(Operator::Power, ..)
+                );
                 term.print_in(to, if is_plain { 3 } else { 4 }, out);
             }
             Self::Arithmetic(operator, left, right) => {
                 let own = match operator {
                     Operator::Add | Operator::Subtract => 1,
+                    Operator::Power => 3,
                     _ => 2,
                 };
                 let open = level > own;
@@ -309,21 +339,29 @@ impl Term {
                 }
                 // R reads its remainder before products.
                 let is_first = to.dialect == Dialect::R && *operator == Operator::Remainder;
-                left.print(to, if is_first { 3 } else { own }, out);
+                let is_power = *operator == Operator::Power;
+                let beside = |term: &Self, level| {
+                    if is_power && !term.is_atom() {
+                        4
+                    } else {
+                        level
+                    }
+                };
+                left.print_in(to, beside(left, if is_first { 3 } else { own }), out);
                 let symbol = match (to.dialect, operator) {
                     (Dialect::R, Operator::Remainder) => "%%",
                     _ => operator.symbol(),
                 };
                 let _ = write!(out, " {symbol} ");
-                right.print(to, own + 1, out);
+                right.print_in(to, beside(right, (own + 1).min(3)), out);
                 if open {
                     out.push(')');
                 }
             }
             Self::Call(function, arguments) => {
-                let name = match (to.dialect, function) {
-                    (Dialect::R, Function::Ceil) => "ceiling",
-                    _ => function.name(),
+                let name = match (to.dialect, function.0) {
+                    (Dialect::R, "ceil") => "ceiling",
+                    (_, name) => name,
                 };
                 let _ = write!(out, "{name}(");
                 for (place, argument) in arguments.iter().enumerate() {
@@ -337,6 +375,16 @@ impl Term {
         }
     }
 
+    /// Whether it is never torn apart by an operator beside it.
+    fn is_atom(&self) -> bool {
+        match self {
+            Self::Number(number) => *number >= 0.0,
+            Self::Parameter(_) | Self::Call(..) => true,
+            Self::Negative(_) | Self::Arithmetic(..) => false,
+        }
+    }
+
+    /// The same, in brackets from level 4 on.
     fn print_in(&self, to: Printed<'_>, level: u8, out: &mut String) {
         if level >= 4 {
             out.push('(');
@@ -382,6 +430,7 @@ impl Rule {
                 let value = term.value(codes, of)?;
                 Some(numbers.contains(&value) != *is_negated)
             }
+            Self::Active(parameter) => Some(codes[*parameter] != INACTIVE),
             Self::Not(rule) => rule.holds(codes, of).map(|holds| !holds),
             Self::All(rules) => {
                 let mut all = Some(true);
@@ -484,7 +533,7 @@ impl Rule {
 
     fn collect(&self, into: &mut Vec<usize>) {
         match self {
-            Self::Among { parameter, .. } => into.push(*parameter),
+            Self::Among { parameter, .. } | Self::Active(parameter) => into.push(*parameter),
             Self::Same { left, right, .. } => into.extend([*left, *right]),
             Self::Compare(_, left, right) => {
                 left.parameters(into);
@@ -500,6 +549,18 @@ impl Rule {
         }
     }
 
+    /// Whether it asks if a parameter is active, which few formats can say.
+    pub(in crate::space) fn asks_activity(&self) -> bool {
+        match self {
+            Self::Active(_) => true,
+            Self::Not(rule) => rule.asks_activity(),
+            Self::All(rules) | Self::Any(rules) => rules.iter().any(Self::asks_activity),
+            Self::Among { .. } | Self::Same { .. } | Self::Compare(..) | Self::OneOf { .. } => {
+                false
+            }
+        }
+    }
+
     /// As text that reads back as the same rule.
     pub fn text(&self, of: &[OpenParameter]) -> String {
         self.text_as(Dialect::Captime, of)
@@ -508,8 +569,60 @@ impl Rule {
     /// The same in another language.
     pub(in crate::space) fn text_as(&self, dialect: Dialect, of: &[OpenParameter]) -> String {
         let mut out = String::new();
-        self.print(Printed { dialect, of }, 0, &mut out);
+        let to = Printed {
+            dialect,
+            of,
+            is_negated: false,
+        };
+        self.print(to, 0, &mut out);
         out
+    }
+
+    /// Whether it says that this parameter is one of several values.
+    fn lists(&self, wanted: usize) -> bool {
+        match self {
+            Self::Among {
+                parameter,
+                is_negated,
+                ..
+            } => *parameter == wanted && !is_negated,
+            Self::OneOf {
+                term, is_negated, ..
+            } => *term == Term::Parameter(wanted) && !is_negated,
+            _ => false,
+        }
+    }
+
+    /// A rule about several values, as a list.
+    fn print_list(&self, to: Printed<'_>, out: &mut String) {
+        match self {
+            Self::Among {
+                parameter,
+                codes,
+                is_negated,
+            } => {
+                let known = &to.of[*parameter];
+                let values = known.domain.categories().map_or(&[][..], |of| of.values());
+                let words = codes.iter().map(|code| to.word(&values[*code as usize]));
+                let name = to.name(*parameter);
+                to.list(&name, Some(*parameter), *is_negated, words.collect(), out);
+            }
+            Self::OneOf {
+                term,
+                numbers,
+                is_negated,
+            } => {
+                let mut left = String::new();
+                term.print(to, 0, &mut left);
+                let numbers = numbers.iter().map(|number| number_text(*number));
+                let parameter = match term {
+                    Term::Parameter(place) => Some(*place),
+                    _ => None,
+                };
+                to.list(&left, parameter, *is_negated, numbers.collect(), out);
+            }
+            other => other.print(to, 0, out),
+        }
     }
 
     /// Comparisons bind tighter than `not`, `not` tighter than `and`, and that tighter than `or`.
@@ -529,9 +642,7 @@ impl Rule {
                         let symbol = if *is_negated { "!=" } else { "==" };
                         let _ = write!(out, "{name} {symbol} {}", word(code));
                     }
-                    (codes, is_negated) => {
-                        to.list(&name, *is_negated, codes.iter().map(word), out);
-                    }
+                    (_, _) => self.print_list(to, out),
                 }
             }
             Self::Same {
@@ -547,23 +658,22 @@ impl Rule {
                 let _ = write!(out, " {} ", comparison.symbol());
                 right.print(to, 0, out);
             }
-            Self::OneOf {
-                term,
-                numbers,
-                is_negated,
-            } => {
-                let mut left = String::new();
-                term.print(to, 0, &mut left);
-                let numbers = numbers.iter().map(|number| number_text(*number));
-                to.list(&left, *is_negated, numbers, out);
+            Self::OneOf { .. } => self.print_list(to, out),
+            Self::Active(parameter) => {
+                let name = to.name(*parameter);
+                let _ = match to.dialect {
+                    Dialect::R => write!(out, "!is.na({name})"),
+                    _ => write!(out, "active({name})"),
+                };
             }
             Self::Not(rule) if to.dialect == Dialect::Captime => {
                 out.push_str("not ");
                 rule.print(to, 3, out);
             }
             Self::Not(rule) => {
+                let is_negated = true;
                 out.push_str("!(");
-                rule.print(to, 0, out);
+                rule.print(Printed { is_negated, ..to }, 0, out);
                 out.push(')');
             }
             Self::All(rules) if rules.is_empty() => out.push_str(to.truth(true)),
@@ -579,6 +689,8 @@ impl Rule {
 struct Printed<'a> {
     dialect: Dialect,
     of: &'a [OpenParameter],
+    /// Whether it is printed as the operand of a `not`.
+    is_negated: bool,
 }
 
 impl Printed<'_> {
@@ -607,14 +719,27 @@ impl Printed<'_> {
         }
     }
 
+    /// A number or category and the values it may have. R's `%in%` is false for a missing value, which a negation would make
+    /// true. There, comparisons are joined instead.
     fn list(
         self,
         left: &str,
+        parameter: Option<usize>,
         is_negated: bool,
-        words: impl Iterator<Item = String>,
+        words: Vec<String>,
         out: &mut String,
     ) {
-        let words: Vec<String> = words.collect();
+        let may_be_missing = parameter.is_some_and(|place| self.of[place].when.is_some());
+        if self.dialect == Dialect::R && may_be_missing && (self.is_negated || is_negated) {
+            let (symbol, joined) = if is_negated {
+                ("!=", self.and())
+            } else {
+                ("==", self.or())
+            };
+            let each = words.iter().map(|word| format!("{left} {symbol} {word}"));
+            let _ = write!(out, "({})", each.collect::<Vec<_>>().join(joined));
+            return;
+        }
         let words = words.join(", ");
         let _ = match (self.dialect, is_negated) {
             (Dialect::R, false) => write!(out, "{left} %in% c({words})"),
@@ -660,11 +785,24 @@ fn print_joined(
     if is_bracketed {
         out.push('(');
     }
-    for (place, rule) in rules.iter().enumerate() {
-        if place > 0 {
+    let mut rest = rules;
+    while let [rule, after @ ..] = rest {
+        if rest.len() < rules.len() {
             out.push_str(word);
         }
-        rule.print(to, level, out);
+        rest = after;
+        // What R's `%in%` under a negation was read as.
+        if let (Rule::Active(parameter), [next, after @ ..]) = (rule, after)
+            && to.dialect == Dialect::R
+            && to.is_negated
+            && next.lists(*parameter)
+        {
+            let is_negated = false;
+            next.print_list(Printed { is_negated, ..to }, out);
+            rest = after;
+        } else {
+            rule.print(to, level, out);
+        }
     }
     if is_bracketed {
         out.push(')');
