@@ -642,7 +642,7 @@ impl Rule {
                         let symbol = if *is_negated { "!=" } else { "==" };
                         let _ = write!(out, "{name} {symbol} {}", word(code));
                     }
-                    (_, _) => self.print_list(to, out),
+                    _ => self.print_list(to, out),
                 }
             }
             Self::Same {
