@@ -30,6 +30,7 @@ mod rule;
 mod sample;
 #[cfg(test)]
 pub(in crate::space) mod tests;
+mod tokens;
 
 pub use domain::{Categories, Domain, DomainError, MOST_VALUES, Spacing};
 pub(in crate::space) use expression::{Dialect, among, compare, parse_as, parse_term};
