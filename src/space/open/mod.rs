@@ -30,6 +30,7 @@ mod rule;
 mod sample;
 #[cfg(test)]
 pub(in crate::space) mod tests;
+mod text;
 mod tokens;
 
 pub use domain::{Categories, Domain, DomainError, MOST_VALUES, Spacing};
@@ -39,8 +40,8 @@ pub use features::{Feature, FeatureKind};
 pub use list::{Opened, Origin};
 pub use neighbour::NewlyActive;
 pub use proposer::{PARENTS, Proposal, confident_share};
-pub(in crate::space) use rule::number_text;
 pub use rule::{Comparison, Function, Operator, Rule, Term};
+pub(in crate::space) use text::number_text;
 
 use std::collections::HashMap;
 use std::sync::Arc;

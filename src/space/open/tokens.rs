@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::OpenParameter;
 use super::expression::{Dialect, ExpressionError, Misread};
-use super::rule::{KEYWORDS, is_name_letter, is_name_start};
+use super::text::{KEYWORDS, is_name_letter, is_name_start};
 
 /// A word, number or sign of an expression.
 #[derive(Debug, Clone, PartialEq)]
