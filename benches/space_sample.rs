@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 
+use captime::space::format::{self, Format};
 use captime::space::open::NewlyActive;
 use captime::space::{Domain, OpenParameter, OpenSpace, Spacing, Value, parse_rule};
 use criterion::{Criterion, criterion_group};
@@ -33,8 +34,16 @@ fn space() -> OpenSpace {
     OpenSpace::new(parameters, forbid.into()).expect("a space")
 }
 
+/// The space in the file that `CAPTIME_SPACE_FILE` names.
+fn from_file() -> Option<OpenSpace> {
+    let path = std::path::PathBuf::from(std::env::var_os("CAPTIME_SPACE_FILE")?);
+    let text = std::fs::read_to_string(&path).expect("a file");
+    let file = format::read(&text, Format::detect(&path, &text)).expect("a space");
+    Some(file.space)
+}
+
 fn configurations(criterion: &mut Criterion) {
-    let space = space();
+    let space = from_file().unwrap_or_else(space);
     let mut rng = Pcg64Mcg::seed_from_u64(1);
     criterion.bench_function("1,000 drawn", |bencher| {
         bencher.iter(|| {

@@ -92,7 +92,13 @@ pub fn run(args: ImportArgs) -> Result<Exit, Failure> {
     })?;
     let written = format::write(&file.space, args.to.into())
         .map_err(|error| Failure::usage(error).hint(Some("`--to yaml` can express every space")))?;
-    let (parameters, forbidden) = (file.space.parameters().len(), file.space.forbid().len());
+    let parameters = file.space.parameters();
+    let (count, forbidden) = (parameters.len(), file.space.forbid().len());
+    // Several conditions of one parameter count as one in ConfigSpace.
+    let conditional = parameters
+        .iter()
+        .filter(|known| known.when.is_some())
+        .count();
     let mut notes: Vec<String> = file
         .notes
         .iter()
@@ -108,7 +114,7 @@ pub fn run(args: ImportArgs) -> Result<Exit, Failure> {
     notes.insert(
         0,
         format!(
-            "{}: {parameters} parameters, {} conditions, {forbidden} forbidden combinations",
+            "{}: {count} parameters, {conditional} of them conditional; conditions: {}; forbidden combinations: {forbidden}",
             format.name(),
             file.conditions
         ),

@@ -228,15 +228,19 @@ impl Template {
     }
 
     /// Makes brackets literal if every arm has all parameters between them, so that shell text such as `[ {a} = 5 ]` is
-    /// kept.
+    /// kept. Beside a part that some arms lack, they are parts too: `{type}[,{base}][,{factor}]` is one list.
     pub(super) fn keep_brackets(&mut self, is_always_there: impl Fn(&str) -> bool) {
-        let stays = |piece: &Piece| match piece {
-            Piece::Parameter(name) => is_always_there(name),
-            _ => true,
+        let may_lack = |piece: &Piece| match piece {
+            Piece::Parameter(name) => !is_always_there(name),
+            _ => false,
         };
+        let is_part =
+            |piece: &Piece| matches!(piece, Piece::Part(inner) if inner.iter().any(may_lack));
+        let has_parts = self.pieces.iter().any(is_part);
+        let is_named = |piece: &Piece| matches!(piece, Piece::Parameter(_));
         for piece in std::mem::take(&mut self.pieces) {
             match piece {
-                Piece::Part(inner) if inner.iter().all(stays) => {
+                Piece::Part(inner) if !(has_parts && inner.iter().any(is_named)) => {
                     plain(&mut self.pieces, "[", None);
                     join(&mut self.pieces, inner);
                     plain(&mut self.pieces, "]", None);
@@ -417,6 +421,11 @@ impl Default for ParamsForm {
 }
 
 impl ParamsForm {
+    /// Whether it is the value and nothing else.
+    fn is_bare(&self) -> bool {
+        self.arguments == ["{value}"]
+    }
+
     fn fill<'a>(&'a self, name: &'a str, value: &'a str) -> impl Iterator<Item = String> + 'a {
         self.arguments.iter().map(move |form| {
             // In one pass, so that a value that contains `{name}` stays as it is.
@@ -466,13 +475,15 @@ impl Arguments {
 }
 
 impl Arguments {
-    /// The arguments of one parameter. A flag's own argument without a value is either there or not.
+    /// The arguments of one parameter. A flag's own argument is either there or not.
     fn parameter(&self, name: &str, value: &Value) -> Vec<String> {
         let own = self.own.get(name);
         let shows_value =
             |form: &ParamsForm| form.arguments.iter().any(|part| part.contains("{value}"));
         match (own, value) {
             (Some(form), Value::Flag(false)) if !shows_value(form) => vec![],
+            // irace's way to write a flag: the argument itself, or an empty value.
+            (Some(form), Value::Text(text)) if form.is_bare() && text.trim().is_empty() => vec![],
             (form, value) => form
                 .unwrap_or(&self.form)
                 .fill(name, &value.to_string())
@@ -574,6 +585,19 @@ mod tests {
     }
 
     #[test]
+    fn brackets_are_literal_unless_an_arm_may_lack_a_parameter() {
+        let kept = |text: &str| {
+            let mut template = Template::parse(text).unwrap();
+            template.keep_brackets(|name| name != "base");
+            let configuration = configuration();
+            template.fill(&filling(&configuration))
+        };
+        assert_eq!(kept("[ {decay} = 0.5 ]"), "[ 0.5 = 0.5 ]");
+        assert_eq!(kept("{mode}[,{decay}][,{base}]"), "{seed},0.5");
+        assert_eq!(kept("[{seed}][,{base}]"), format!("[{}]", filled("{seed}")));
+    }
+
+    #[test]
     fn an_argument_whose_parts_disappear_is_no_argument() {
         let arguments = Arguments {
             templates: ["[--base={base}]", "[--decay={decay}]", ""]
@@ -611,6 +635,14 @@ mod tests {
         let filled = |arm| arguments.fill(&filling(&space.configuration(ArmId::from_index(arm))));
         assert_eq!(filled(0), ["--a=1", "--deep"]);
         assert_eq!(filled(1), ["--a=1"]);
+        // irace's way to write a flag.
+        let mut arguments = arguments;
+        let bare = vec!["{value}".to_owned()];
+        arguments.own = BTreeMap::from([("deep".to_owned(), ParamsForm { arguments: bare })]);
+        let given = |value: &str| arguments.parameter("deep", &Value::Text(value.into()));
+        assert_eq!(given("--deep"), ["--deep"]);
+        assert_eq!(given("").len() + given(" ").len(), 0);
+        assert_eq!(arguments.parameter("a", &Value::Text("".into())), ["--a="]);
     }
 
     proptest::proptest! {

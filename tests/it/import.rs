@@ -30,7 +30,9 @@ fn a_space_is_printed_in_the_wanted_form_and_reads_back() {
         "arms:\n  space:\n    heur: {choice: [a, b], default: a}\n    k: {integer: [1, 100], scale: log, default: 10, when: heur == b}\n  forbid:\n    - heur == b and k == 1\n"
     );
     assert!(
-        told.contains("2 parameters, 1 conditions, 1 forbidden combinations"),
+        told.contains(
+            "2 parameters, 1 of them conditional; conditions: 1; forbidden combinations: 1"
+        ),
         "{told}"
     );
     let (pcs, _) = import("space.yaml", &yaml, &["--to", "pcs-old"], 0);

@@ -422,26 +422,34 @@ fn affords(scenario: &Scenario) -> Option<String> {
         pulls if pulls < 0.05 => "below 0.1".into(),
         pulls => format!("{pulls:.1}"),
     };
-    let arms = scenario.space.len() as f64;
+    // The arms of an open space are as many as the policy opens.
+    let arms = match scenario.space.opened() {
+        Some(_) => None,
+        None => Some(scenario.space.len() as f64),
+    };
+    let per = |pulls: f64, what: &str| {
+        let each = |arms| format!("; {} per {what}", about(pulls / arms));
+        arms.map_or_else(String::new, each)
+    };
     let largest = at(scenario.limits.from.largest())?;
     let Some(grid) = scenario.limits.from.grid() else {
         // Limits are to be found below the guard.
         return Some(format!(
-            "at least {} pulls, if each ran to the guard; {} per arm",
+            "at least {} pulls, if each ran to the guard{}",
             about(largest),
-            about(largest / arms)
+            per(largest, "arm")
         ));
     };
     let smallest = at(*grid.as_slice().first()?)?;
-    let per_pair = about(smallest / (arms * grid.as_slice().len() as f64));
+    let per_pair = per(
+        smallest / grid.as_slice().len() as f64,
+        "pair of arm and limit",
+    );
     Some(if about(smallest) == about(largest) {
-        format!(
-            "about {} pulls; {per_pair} per pair of arm and limit",
-            about(largest)
-        )
+        format!("about {} pulls{per_pair}", about(largest))
     } else {
         format!(
-            "about {} pulls at the smallest limit, {} at the largest; {per_pair} per pair of arm and limit",
+            "about {} pulls at the smallest limit, {} at the largest{per_pair}",
             about(smallest),
             about(largest)
         )

@@ -102,7 +102,7 @@ pub(super) fn convert(text: &str, file: &Path) -> Converted {
     );
     target(&mut out, &get, &mut notes);
     if let Some(path) = get("paramfile") {
-        let _ = writeln!(out, "arms:\n  space: {}\n  sample: 500", flow_word(path));
+        let _ = writeln!(out, "arms:\n  space: {}", flow_word(path));
     } else {
         notes.push("no parameter file: add `arms`".to_owned());
     }
@@ -118,7 +118,8 @@ pub(super) fn convert(text: &str, file: &Path) -> Converted {
     let _ = write!(
         out,
         "limits: {{of: cpu, from: {}s, to: {cutoff}s, points: 8, scale: log",
-        cutoff / 100.0
+        // To the millisecond, so that 5.1 gives 0.051.
+        (cutoff * 10.0).round().max(1.0) / 1000.0
     );
     if let Some(memory) = seconds("memory_limit") {
         let _ = write!(out, ", memory: {memory}MB");
@@ -151,6 +152,14 @@ pub(super) fn convert(text: &str, file: &Path) -> Converted {
             .and_then(|seed| seed.parse::<u64>().ok())
             .unwrap_or(1)
     );
+    for key in ["paramfile", "instance_file", "test_instance_file"] {
+        let folder = file.parent().unwrap_or(Path::new("."));
+        if get(key).is_some_and(|path| !folder.join(path).exists()) {
+            let why =
+                "not found beside the scenario: paths are relative to the folder of the YAML file";
+            note_at(key, why, &mut notes);
+        }
+    }
     note_at("feature_file", "instance features are not used", &mut notes);
     note_at("cutoff_length", "run lengths are not limited", &mut notes);
     if get("deterministic").is_some_and(|word| matches!(word, "1" | "true" | "True")) {

@@ -23,6 +23,7 @@ const TYPES: &[&str] = &[
     "categorical",
     "ordinal",
     "constant",
+    "unparametrized",
 ];
 
 pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
@@ -116,6 +117,8 @@ fn plain(draft: &mut Draft, node: &Node) -> Option<Value> {
         Raw::Integer(value) => Some(Value::Integer(*value)),
         Raw::Number(value) if value.is_finite() => Some(Value::Number(*value)),
         Raw::Text(value) => Some(Value::Text(value.as_str().into())),
+        // Python's own word for it, as its tools would print it.
+        Raw::Null => Some(Value::Text("None".into())),
         _ => {
             draft.expected(
                 node.at.range(),
@@ -153,10 +156,13 @@ fn hyperparameter(draft: &mut Draft, node: &Node) {
         | "beta_int" => {
             let is_uniform = kind.starts_with("uniform");
             let bound = |draft: &mut Draft, key, sign: f64| {
-                if is_uniform || node.get(key).is_some_and(|found| found.value != Raw::Null) {
+                let is_given = node.get(key).is_some_and(|found| found.value != Raw::Null);
+                if is_given || !kind.starts_with("normal") {
                     return number(draft, node, key);
                 }
-                Some(number(draft, node, "mu")? + sign * 3.0 * number(draft, node, "sigma")?)
+                // Mean and deviation are those of the logarithm.
+                let bound = number(draft, node, "mu")? + sign * 3.0 * number(draft, node, "sigma")?;
+                Some(if is_log { bound.exp() } else { bound })
             };
             let (Some(low), Some(high)) = (bound(draft, "lower", -1.0), bound(draft, "upper", 1.0))
             else {
@@ -203,7 +209,7 @@ fn hyperparameter(draft: &mut Draft, node: &Node) {
             };
             Domain::ordered(values)
         }
-        "constant" => {
+        "constant" | "unparametrized" => {
             let Some(value) = node.get("value").and_then(|found| plain(draft, found)) else {
                 let (section, key) = ("this entry".to_owned(), "value");
                 draft.mistake(node.at.range(), FormatError::Missing { section, key });
@@ -273,9 +279,9 @@ fn condition(draft: &mut Draft, node: &Node) -> Option<Rule> {
 fn forbidden(draft: &mut Draft, node: &Node) -> Option<Rule> {
     let (kind, at) = text(draft, node, "type")?;
     let legacy = |lambda: &str| match lambda {
-        "LT" => Some(Comparison::Less),
-        "EQ" => Some(Comparison::Equal),
-        "GT" => Some(Comparison::More),
+        "LT" | "LESS" => Some(Comparison::Less),
+        "EQ" | "EQUALS" => Some(Comparison::Equal),
+        "GT" | "GREATER" => Some(Comparison::More),
         _ => None,
     };
     let comparison = match kind {

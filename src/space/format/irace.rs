@@ -58,10 +58,12 @@ pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let code = without_comment(line);
-        let begin = start + code.len() - code.trim_start().len();
-        let at = begin..begin + code.trim().len();
+        let blank = |letter: char| letter.is_whitespace() || letter == '\u{feff}';
+        let begin = start + code.len() - code.trim_start_matches(blank).len();
+        let code = code.trim_matches(blank);
+        let at = begin..begin + code.len();
         start += line.len();
-        match code.trim().trim_start_matches('\u{feff}') {
+        match code {
             "" => {}
             "[forbidden]" => section = Section::Forbidden,
             "[global]" => section = Section::Global,
@@ -95,6 +97,15 @@ pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
         });
         let mut parameter = OpenParameter::new(line.name.0.as_str(), domain);
         parameter.argument = Some(arguments(&line.switch));
+        // Until conditions are read, it only counts that there is one.
+        parameter.when = line.condition.is_some().then(|| Rule::All(vec![]));
+        let has_blank = |(value, _): &&(String, Range<usize>)| {
+            matches!(line.kind, 'c' | 'o') && value.trim().contains(char::is_whitespace)
+        };
+        if let Some((value, at)) = line.items.iter().find(has_blank) {
+            let text = format!("`{value}` of `{}` is passed as one argument", line.name.0);
+            draft.note(at.clone(), text);
+        }
         draft.add(parameter, line.name.1.clone(), line.name.1.clone());
     }
     bounds(&mut draft, &lines);
@@ -150,6 +161,13 @@ fn bounds(draft: &mut Draft, lines: &[Line]) {
             if terms.iter().any(waits) {
                 return true;
             }
+            let is_fraction =
+                |term: &Term| matches!(term, Term::Number(bound) if bound.fract() != 0.0);
+            if line.kind == 'i' && terms.iter().any(is_fraction) {
+                let found = format!("`{}, {}`", low.0, high.0);
+                draft.expected(line.domain_at.clone(), "whole numbers", found);
+                return false;
+            }
             let low = terms[0].bounds(&draft.parameters).0;
             let high = terms[1].bounds(&draft.parameters).1;
             let spacing = if line.is_log {
@@ -172,6 +190,12 @@ fn bounds(draft: &mut Draft, lines: &[Line]) {
             for (term, comparison) in terms.into_iter().zip([Comparison::Less, Comparison::More]) {
                 if !matches!(term, Term::Number(_)) {
                     let rule = Rule::Compare(comparison, Term::Parameter(place), term);
+                    // Without the parameters in its bounds it is inactive.
+                    for parent in rule.parameters() {
+                        if parent != place && draft.parameters[parent].when.is_some() {
+                            draft.conditions[place].push(Rule::Active(parent));
+                        }
+                    }
                     draft.forbid(rule, line.domain_at.clone());
                 }
             }

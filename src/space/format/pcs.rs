@@ -247,8 +247,16 @@ fn parameter(draft: &mut Draft, piece: Piece<'_>) {
         return;
     }
     let domain = if is_list {
-        let words = values
-            .split(",")
+        let words = values.split(",");
+        if let Some(empty) = words.iter().find(|word| word.word().is_empty()) {
+            draft.expected(
+                empty.start..values.at().end.max(empty.start),
+                "a value",
+                "nothing",
+            );
+            return;
+        }
+        let words = words
             .iter()
             .map(|word| written_value(&word.word()))
             .collect();
@@ -375,8 +383,16 @@ fn test(draft: &mut Draft, piece: Piece<'_>) -> Option<Rule> {
     }
     let found = COMPARISONS
         .iter()
-        .filter_map(|(sign, comparison)| Some((piece.text.find(sign)?, *sign, *comparison)))
-        .min_by_key(|(at, sign, _)| (*at, std::cmp::Reverse(sign.len())));
+        .flat_map(|(sign, comparison)| {
+            let places = piece.text.match_indices(sign);
+            places.map(|(at, _)| (at, *sign, *comparison))
+        })
+        .min_by_key(|(at, sign, _)| {
+            // Names may hold such signs too.
+            let name = piece.upto(*at).word();
+            let is_known = draft.parameters.iter().any(|known| *known.name == *name);
+            (!is_known, *at, std::cmp::Reverse(sign.len()))
+        });
     let Some((at, sign, comparison)) = found else {
         draft.expected(
             piece.at(),
@@ -535,7 +551,7 @@ pub(super) fn write(space: &OpenSpace, format: Format) -> Result<Written, WriteE
                 .map(|rule| test_text(space, rule, format, true))
                 .collect();
             tests?.join(", ")
-        } else if is_old {
+        } else if is_old || rule.asks_activity() {
             let what = format!("the constraint `{}`", space.rule_text(rule));
             return Err(WriteError::new(format, what));
         } else {

@@ -179,7 +179,7 @@ fn mistakes_have_line_and_column() {
     let mistakes = |text: &str, format| shown(text, &read(text, format).unwrap_err());
     let pcs = "heur {a, b} [c]\nk [10, 1] [5]i\nlr [0, 1] [0.5]l\nx catgorical {a} [a]\nn integer [1, 2.5] [1]\nq [1, 2] [1]z\nlr | heurr in {a}\nk | heur in {d}\n{heur=a, kk=2}\ny {a, a} [a]\nz {a, b\n";
     let irace = "a \"-a\" i (1, 10\nb -b r (0, 1)\nc \"\" x (0, 1)\nd \"\" r (0, 1) | e == 3\nf \"\" i (1, \"g\")\ng \"\" i (1, \"f\")\nh \"\" r (1, 0)\n[forbiden]\n";
-    let json = "{\"hyperparameters\": [\n {\"type\": \"uniform_flot\", \"name\": \"a\"},\n {\"type\": \"uniform_float\", \"name\": \"b\", \"lower\": 1},\n {\"type\": \"categorical\", \"name\": \"c\", \"choices\": [1, null]}],\n \"conditions\": [{\"type\": \"EQ\", \"child\": \"d\", \"parent\": \"a\", \"value\": 1}]}";
+    let json = "{\"hyperparameters\": [\n {\"type\": \"uniform_flot\", \"name\": \"a\"},\n {\"type\": \"uniform_float\", \"name\": \"b\", \"lower\": 1},\n {\"type\": \"categorical\", \"name\": \"c\", \"choices\": [1, [2]]}],\n \"conditions\": [{\"type\": \"EQ\", \"child\": \"d\", \"parent\": \"a\", \"value\": 1}]}";
     let yaml = "arms:\n  space:\n    a: {rael: [0, 1]}\n    b: {integer: [0.5, 1]}\n    c: {choice: [x, y], scale: log}\n    d: {real: [0, 1], default: 2}\n    e: {choice: [x, y], when: f == 3}\n    g: {real: [0, 1], when: \"d > 0.5 and e = x\"}\n  forbid:\n    - d < 0.2 and c == z\n    - 3\n";
     insta::assert_snapshot!(format!(
         "PCS\n{}\n\nirace\n{}\n\nConfigSpace\n{}\n\ncaptime\n{}\n\nempty\n{}\n\nnot JSON\n{}",
@@ -405,4 +405,128 @@ f | heur != b
             "k < 2 or k > 99 and heur == c",
         ]
     );
+}
+
+/// Whether a configuration is allowed, and which parameters it has then.
+fn allowed(space: &OpenSpace, values: &[(&str, Value)]) -> Option<String> {
+    let values = values.iter().map(|(name, value)| (*name, value));
+    let point = space.point(values).ok()?;
+    let names: Vec<String> = space
+        .configuration(&point)
+        .iter()
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    Some(names.join(" "))
+}
+
+#[test]
+fn clauses_of_smac_may_calculate() {
+    let text = "\
+x real [-2, 2] [1.5]
+y real [-2, 2] [1.5]
+sp-a.b integer [1, 100] [10] log
+sp-a integer [1, 100] [10]
+act categorical {swimming, running} [running]
+{x^2 + y^2 < 1}
+{sqrt(sp-a) + log10(sp-a.b) >= +exp(2) - -2^2 * 0.25}
+{sp-a.b-sp-a > 80 && act == 'swimming'}
+";
+    let space = read_well(text, Format::Pcs).space;
+    let text: Vec<String> = space
+        .forbid()
+        .iter()
+        .map(|rule| space.rule_text(rule))
+        .collect();
+    assert_eq!(
+        text,
+        [
+            "x ^ 2 + y ^ 2 < 1",
+            "sqrt(`sp-a`) + log10(`sp-a.b`) >= exp(2) - -2 ^ 2 * 0.25",
+            "`sp-a.b` - `sp-a` > 80 and act == swimming",
+        ]
+    );
+    let number = |value: f64| Value::Number(value);
+    assert!(allowed(&space, &[("x", number(0.8)), ("y", number(0.5))]).is_none());
+    assert!(allowed(&space, &[("x", number(-0.8)), ("y", number(0.7))]).is_some());
+    // 9.9 + 2 is more than e^2 + 1, and 6.3 + 2 is not.
+    let large = Value::Integer(100);
+    assert!(
+        allowed(
+            &space,
+            &[("sp-a", large.clone()), ("sp-a.b", large.clone())]
+        )
+        .is_none()
+    );
+    assert!(allowed(&space, &[("sp-a", Value::Integer(36)), ("sp-a.b", large)]).is_some());
+    let written = write(&space, Format::Pcs).unwrap().text;
+    assert_eq!(read_well(&written, Format::Pcs).space, space, "{written}");
+}
+
+#[test]
+fn missing_values_mean_in_irace_files_what_r_says() {
+    let text = "\
+top  \"--top \"  c (\"a\", b)
+low  \"--low \"  i (1, 50) | top == \"a\"
+not  \"\"  c (\"\", \"--not\") | !(low %in% 1:3)
+none \"\"  c (x, y) | is.na(low) | low %in% c(7L, 40:50)
+high \"--high \" i (1, \"low + 1\")
+";
+    let space = read_well(text, Format::Irace).space;
+    let with = |top: &str, low: i64| {
+        let low = Value::Integer(low);
+        let values = [
+            ("top", Value::Text(top.into())),
+            ("low", low),
+            ("high", Value::Integer(1)),
+        ];
+        allowed(&space, &values).unwrap()
+    };
+    // `%in%` is false for a missing value, so its opposite is true. A bound that is missing leaves nothing to choose.
+    assert_eq!(with("b", 1), "top not none");
+    assert_eq!(with("a", 1), "top low high");
+    assert_eq!(with("a", 7), "top low not none high");
+    assert_eq!(with("a", 45), "top low not none high");
+    assert_eq!(with("a", 9), "top low not high");
+    for format in [Format::Irace, Format::Captime] {
+        let written = write(&space, format).unwrap().text;
+        assert_eq!(read_well(&written, format).space, space, "{written}");
+    }
+    assert!(write(&space, Format::Pcs).is_err() && write(&space, Format::ConfigSpaceJson).is_err());
+}
+
+#[test]
+fn older_configspace_files_are_read() {
+    // Version 0.6 writes `default`, `lambda`, `unparametrized`, and normal distributions without bounds.
+    let text = r#"{"hyperparameters": [
+  {"name": "a", "type": "uniform_int", "log": false, "lower": 1, "upper": 9, "default": 5, "q": null},
+  {"name": "b", "type": "uniform_int", "log": false, "lower": 1, "upper": 9, "default": 5},
+  {"name": "c", "type": "unparametrized", "value": "on"},
+  {"name": "d", "type": "normal_float", "log": true, "mu": 0.0, "sigma": 1.0, "default": 1.0},
+  {"name": "e", "type": "categorical", "choices": [null, "gr\u00f6\u00dfe", "\ud83d\ude00"], "default": null, "weights": null}],
+ "conditions": [{"type": "NEQ", "child": "d", "parent": "e", "value": null}],
+ "forbiddens": [{"left": "a", "right": "b", "type": "RELATION", "lambda": "LESS"},
+                {"left": "a", "right": "b", "type": "RELATION", "lambda": "GREATER"}],
+ "python_module_version": "0.6.1", "json_format_version": 0.4}"#;
+    let tabs = text.replace("\n ", "\n\t");
+    for text in [text, &tabs] {
+        let space = read_well(text, Format::ConfigSpaceJson).space;
+        let written = write(&space, Format::Captime).unwrap().text;
+        insta::assert_snapshot!("older_configspace_files", written);
+    }
+    let beta = r#"{"hyperparameters": [{"name": "a", "type": "beta_float", "log": false, "alpha": 2, "beta": 2, "default": 0.5}]}"#;
+    let mistakes = read(beta, Format::ConfigSpaceJson).unwrap_err();
+    assert!(shown(beta, &mistakes).contains("lacks `lower`"));
+}
+
+#[test]
+fn more_mistakes_have_line_and_column() {
+    let mistakes = |text: &str, format| shown(text, &read(text, format).unwrap_err());
+    let pcs =
+        "a {x, y,} [x]\nb {} []\nc<d [1, 9] [3]i\ne {x} [x]\ne | c<d > 3\n{c<d == 20 && f == 1}\n";
+    let irace = "\u{feff}a \"\" i (1.5, 9)\nb \"\" i (1, 9) | a %in% 3:1\nc \"\" r (0, 1) | is.na(q)\nd \"\" r (0, 1) | active(b)\n";
+    insta::assert_snapshot!(format!(
+        "PCS\n{}\n\nirace\n{}",
+        mistakes(pcs, Format::Pcs),
+        mistakes(irace, Format::Irace),
+    ));
 }

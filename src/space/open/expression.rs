@@ -11,10 +11,9 @@
 use std::ops::Range;
 
 use super::OpenParameter;
-use super::domain::Domain;
-use super::rule::{
-    Comparison, Function, KEYWORDS, Operator, Rule, Term, is_name_letter, is_name_start,
-};
+use super::domain::{Domain, MOST_VALUES};
+use super::rule::{Comparison, Function, Operator, Rule, Term};
+use super::tokens::{Token, tokens};
 use crate::nearest::nearest;
 
 /// Brackets, signs and `not` nested deeper than this are refused.
@@ -261,27 +260,6 @@ pub(in crate::space) fn among(
     })
 }
 
-#[derive(Debug, Clone, PartialEq)]
-enum Token {
-    Number(f64, String),
-    Quoted(String),
-    Name(String),
-    Keyword(&'static str),
-    Symbol(&'static str),
-    End,
-}
-
-impl Token {
-    fn shown(&self) -> String {
-        match self {
-            Self::Number(_, text) | Self::Name(text) => format!("`{text}`"),
-            Self::Quoted(text) => format!("`'{text}'`"),
-            Self::Keyword(word) | Self::Symbol(word) => format!("`{word}`"),
-            Self::End => "the end".to_owned(),
-        }
-    }
-}
-
 /// What was read so far: its type decides what it may be compared with.
 enum Read {
     Rule(Rule),
@@ -301,165 +279,19 @@ struct Parser<'a> {
     tokens: Vec<(Token, Range<usize>)>,
     next: usize,
     depth: usize,
+    /// Whether what is read now is the operand of a `not`.
+    is_negated: bool,
     of: &'a [OpenParameter],
-}
-
-const SYMBOLS: &[&str] = &[
-    "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "(", ")", "[", "]", ",",
-];
-
-/// What other languages write, and what it means.
-fn foreign(dialect: Dialect, rest: &str) -> Option<(&'static str, &'static str)> {
-    let table: &[(&str, &str)] = match dialect {
-        Dialect::Captime => return None,
-        Dialect::R => &[
-            ("%in%", "in"),
-            ("&&", "and"),
-            ("||", "or"),
-            ("&", "and"),
-            ("|", "or"),
-            ("%%", "%"),
-        ],
-        Dialect::Pcs => &[("&&", "and"), ("||", "or")],
-    };
-    table
-        .iter()
-        .copied()
-        .find(|(text, _)| rest.starts_with(text))
-}
-
-const MISTAKEN: &[(&str, &str)] = &[("&&", "and"), ("||", "or"), ("&", "and"), ("|", "or")];
-
-fn tokens(dialect: Dialect, text: &str) -> Result<Vec<(Token, Range<usize>)>, Misread> {
-    let mut tokens = vec![];
-    let mut at = 0;
-    while let Some(letter) = text[at..].chars().next() {
-        let rest = &text[at..];
-        let fail = |length: usize, error| {
-            let at = at..at + length;
-            Err(Misread { at, error })
-        };
-        if letter.is_whitespace() {
-            at += letter.len_utf8();
-            continue;
-        }
-        let (token, length) = if matches!(letter, '\'' | '"' | '`') {
-            let Some((inner, length)) = quoted(rest, letter) else {
-                return fail(letter.len_utf8(), ExpressionError::Unclosed);
-            };
-            let is_name = letter == '`';
-            let token = if is_name {
-                Token::Name(inner)
-            } else {
-                Token::Quoted(inner)
-            };
-            (token, length)
-        } else if letter.is_ascii_digit()
-            || letter == '.' && rest[1..].starts_with(|next: char| next.is_ascii_digit())
-        {
-            let length = number_length(rest);
-            let word = &rest[..length];
-            match word.parse::<f64>() {
-                Ok(number) if number.is_finite() => (Token::Number(number, word.into()), length),
-                _ => {
-                    let text = word.to_owned();
-                    return fail(length, ExpressionError::NotANumber { text });
-                }
-            }
-        } else if is_name_start(letter) {
-            let length = rest
-                .find(|letter: char| !is_name_letter(letter))
-                .unwrap_or(rest.len());
-            let word = &rest[..length];
-            let keyword = match (dialect, word) {
-                (Dialect::R, "TRUE" | "T") => Some("true"),
-                (Dialect::R, "FALSE" | "F") => Some("false"),
-                (Dialect::R, _) => None,
-                _ => KEYWORDS.iter().copied().find(|keyword| *keyword == word),
-            };
-            let token = keyword.map_or_else(|| Token::Name(word.into()), Token::Keyword);
-            (token, length)
-        } else if let Some((found, meaning)) = foreign(dialect, rest) {
-            let token = if meaning == "%" {
-                Token::Symbol("%")
-            } else {
-                Token::Keyword(meaning)
-            };
-            (token, found.len())
-        } else if let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
-            (Token::Symbol(symbol), symbol.len())
-        } else if letter == '!' && dialect != Dialect::Captime {
-            (Token::Keyword("not"), 1)
-        } else {
-            let known = MISTAKEN.iter().find(|(found, _)| rest.starts_with(found));
-            let (found, instead) = match (known, letter) {
-                (Some((found, instead)), _) => (*found, *instead),
-                (None, '!') => ("!", "not"),
-                (None, '=') => ("=", "=="),
-                (None, found) => {
-                    return fail(letter.len_utf8(), ExpressionError::Stray { found });
-                }
-            };
-            // A single `=` is common and clear where files of other tools have it.
-            if found == "=" && dialect != Dialect::Captime {
-                (Token::Symbol("=="), 1)
-            } else {
-                let length = found.len();
-                let found = found.to_owned();
-                return fail(length, ExpressionError::Foreign { found, instead });
-            }
-        };
-        tokens.push((token, at..at + length));
-        at += length;
-    }
-    tokens.push((Token::End, text.len()..text.len()));
-    Ok(tokens)
-}
-
-/// The text between quotes, which are doubled inside, and how long it is with them.
-fn quoted(rest: &str, quote: char) -> Option<(String, usize)> {
-    let mut inner = String::new();
-    let mut letters = rest.char_indices().skip(1).peekable();
-    while let Some((at, letter)) = letters.next() {
-        if letter != quote {
-            inner.push(letter);
-        } else if letters.peek().is_some_and(|(_, next)| *next == quote) {
-            inner.push(quote);
-            letters.next();
-        } else {
-            return Some((inner, at + 1));
-        }
-    }
-    None
-}
-
-fn number_length(rest: &str) -> usize {
-    let bytes = rest.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let is_sign = matches!(bytes[at], b'+' | b'-') && matches!(bytes[at - 1], b'e' | b'E');
-        let is_exponent = matches!(bytes[at], b'e' | b'E')
-            && bytes[at + 1..]
-                .first()
-                .is_some_and(|next| next.is_ascii_digit() || matches!(next, b'+' | b'-'));
-        if bytes[at].is_ascii_digit() || bytes[at] == b'.' || is_exponent || at > 0 && is_sign {
-            at += 1;
-        } else {
-            break;
-        }
-    }
-    // `3x` is neither a number nor a name: take it as one, so that the message shows it.
-    let tail = rest[at..].find(|letter: char| !is_name_letter(letter));
-    at + tail.unwrap_or(rest.len() - at)
 }
 
 impl<'a> Parser<'a> {
     fn new(dialect: Dialect, text: &str, of: &'a [OpenParameter]) -> Result<Self, Misread> {
         Ok(Self {
             dialect,
-            tokens: tokens(dialect, text)?,
+            tokens: tokens(dialect, text, of)?,
             next: 0,
             depth: 0,
+            is_negated: false,
             of,
         })
     }
@@ -549,7 +381,9 @@ impl<'a> Parser<'a> {
     fn not(&mut self) -> Result<Placed, Misread> {
         let start = self.here().start;
         if self.takes(&Token::Keyword("not")) {
+            let before = std::mem::replace(&mut self.is_negated, true);
             let (read, at) = self.deeper(Self::not)?;
+            self.is_negated = before;
             let end = at.end;
             let rule = self.rule(read, at)?.negated();
             return Ok((Read::Rule(rule), start..end));
@@ -669,7 +503,11 @@ impl<'a> Parser<'a> {
                 }
             };
             end = end.max(self.tokens[self.next.saturating_sub(1)].1.end);
-            values.push((text, at.start..end));
+            if self.takes(&Token::Symbol(":")) {
+                values.extend(self.range(&text, at.start)?);
+            } else {
+                values.push((text, at.start..end));
+            }
             let Some(closing) = &closing else { break };
             end = self.here().end;
             if self.takes(closing) {
@@ -685,7 +523,14 @@ impl<'a> Parser<'a> {
                 for (text, _) in &mut values {
                     *text = self.spelled(parameter, text);
                 }
-                among(self.of, parameter, &values, is_negated)?
+                let rule = among(self.of, parameter, &values, is_negated)?;
+                // R's `%in%` is false for a missing value, which shows only where it is negated.
+                let is_missing = self.dialect == Dialect::R && self.of[parameter].when.is_some();
+                if is_missing && self.is_negated {
+                    Rule::all(vec![Rule::Active(parameter), rule])
+                } else {
+                    rule
+                }
             }
             other => {
                 let term = self.term(other, left_at)?;
@@ -706,6 +551,27 @@ impl<'a> Parser<'a> {
             }
         };
         Ok((Read::Rule(rule), at))
+    }
+
+    /// The rest of R's `1:3`, which stands for all whole numbers from one to the other.
+    fn range(&mut self, first: &str, start: usize) -> Result<Vec<(String, Range<usize>)>, Misread> {
+        let (last, at) = self.advance();
+        let at = start..at.end;
+        let bounds = match &last {
+            Token::Number(_, last) => first.parse::<i64>().ok().zip(last.parse::<i64>().ok()),
+            _ => None,
+        };
+        match bounds {
+            Some((low, high)) if (0..MOST_VALUES as i64).contains(&(high - low)) => {
+                let one = |number: i64| (number.to_string(), at.clone());
+                Ok((low..=high).map(one).collect())
+            }
+            _ => {
+                let (expected, found) = ("a range such as `1:3`", last.shown());
+                let error = ExpressionError::Unexpected { expected, found };
+                Err(Misread { at, error })
+            }
+        }
     }
 
     fn sum(&mut self) -> Result<Placed, Misread> {
@@ -774,10 +640,16 @@ impl<'a> Parser<'a> {
 
     fn unary(&mut self) -> Result<Placed, Misread> {
         let start = self.here().start;
-        if !self.takes(&Token::Symbol("-")) {
-            return self.primary();
+        if self.takes(&Token::Symbol("+")) {
+            return self.deeper(Self::unary);
         }
-        if let Token::Number(number, text) = self.peek().clone() {
+        if !self.takes(&Token::Symbol("-")) {
+            return self.power();
+        }
+        let is_power = self.tokens.get(self.next + 1).map(|(token, _)| token);
+        if let Token::Number(number, text) = self.peek().clone()
+            && is_power != Some(&Token::Symbol("^"))
+        {
             let end = self.advance().1.end;
             return Ok((Read::Number(-number, format!("-{text}")), start..end));
         }
@@ -785,6 +657,19 @@ impl<'a> Parser<'a> {
         let end = at.end;
         let term = self.term(read, at)?;
         Ok((Read::Term(Term::Negative(Box::new(term))), start..end))
+    }
+
+    /// `a ^ b`, read from the right and before a sign.
+    fn power(&mut self) -> Result<Placed, Misread> {
+        let (base, at) = self.primary()?;
+        if !self.takes(&Token::Symbol("^")) {
+            return Ok((base, at));
+        }
+        let (exponent, exponent_at) = self.deeper(Self::unary)?;
+        let whole = at.start..exponent_at.end;
+        let (a, b) = (self.term(base, at)?, self.term(exponent, exponent_at)?);
+        let term = Term::Arithmetic(Operator::Power, Box::new(a), Box::new(b));
+        Ok((Read::Term(term), whole))
     }
 
     fn primary(&mut self) -> Result<Placed, Misread> {
@@ -819,13 +704,12 @@ impl<'a> Parser<'a> {
     fn named(&mut self, name: String, at: Range<usize>) -> Result<Placed, Misread> {
         if *self.peek() == Token::Symbol("(") {
             let wanted = match (self.dialect, name.as_str()) {
+                (Dialect::R, "is.na") => return self.active(at, false),
                 (Dialect::R, "ceiling") => "ceil",
+                (Dialect::Captime, "active") => return self.active(at, true),
                 (_, name) => name,
             };
-            let function = Function::ALL
-                .into_iter()
-                .find(|known| known.name() == wanted);
-            if let Some(function) = function {
+            if let Some(function) = Function::named(wanted) {
                 return self.call(function, at);
             }
         }
@@ -848,8 +732,7 @@ impl<'a> Parser<'a> {
             arguments.push(self.term(read, read_at)?);
             let end = self.here().end;
             if self.takes(&Token::Symbol(")")) {
-                let takes_several = matches!(function, Function::Min | Function::Max);
-                if arguments.len() > 1 && !takes_several {
+                if arguments.len() > 1 && !function.takes_several() {
                     let (expected, found) = ("one argument", format!("{}", arguments.len()));
                     let error = ExpressionError::Unexpected { expected, found };
                     return Err(Misread {
@@ -863,6 +746,28 @@ impl<'a> Parser<'a> {
                 return self.unexpected("`,` or `)`");
             }
         }
+    }
+
+    /// `active(x)`, or R's `is.na(x)`, which is the opposite.
+    fn active(&mut self, at: Range<usize>, is_active: bool) -> Result<Placed, Misread> {
+        self.advance();
+        let (token, name_at) = self.advance();
+        let Token::Name(name) = token else {
+            let (expected, found) = ("the name of a parameter", token.shown());
+            let error = ExpressionError::Unexpected { expected, found };
+            return Err(Misread { at: name_at, error });
+        };
+        let Some(place) = self.of.iter().position(|known| *known.name == *name) else {
+            let error = self.unknown(name);
+            return Err(Misread { at: name_at, error });
+        };
+        let end = self.here().end;
+        if !self.takes(&Token::Symbol(")")) {
+            return self.unexpected("`)`");
+        }
+        let rule = Rule::Active(place);
+        let rule = if is_active { rule } else { rule.negated() };
+        Ok((Read::Rule(rule), at.start..end))
     }
 
     fn rule(&self, read: Read, at: Range<usize>) -> Result<Rule, Misread> {

@@ -30,6 +30,8 @@ mod rule;
 mod sample;
 #[cfg(test)]
 pub(in crate::space) mod tests;
+mod text;
+mod tokens;
 
 pub use domain::{Categories, Domain, DomainError, MOST_VALUES, Spacing};
 pub(in crate::space) use expression::{Dialect, among, compare, parse_as, parse_term};
@@ -38,8 +40,8 @@ pub use features::{Feature, FeatureKind};
 pub use list::{Opened, Origin};
 pub use neighbour::NewlyActive;
 pub use proposer::{PARENTS, Proposal, confident_share};
-pub(in crate::space) use rule::number_text;
 pub use rule::{Comparison, Function, Operator, Rule, Term};
+pub(in crate::space) use text::number_text;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -377,14 +379,14 @@ impl OpenSpace {
         for tries in 0..MOST_TRIES {
             codes.fill(INACTIVE);
             make(&mut codes);
-            match self.first_forbidding(&codes) {
-                None => return Ok(Point(codes.into())),
-                Some(clause) => {
-                    if tries == 0 {
-                        rejected = vec![0_u32; self.forbid.len()];
-                    }
-                    rejected[clause] += 1;
-                }
+            if self.first_forbidding(&codes).is_none() {
+                return Ok(Point(codes.into()));
+            }
+            if tries == 0 {
+                rejected = vec![0_u32; self.forbid.len()];
+            }
+            for (rule, count) in self.forbid.iter().zip(&mut rejected) {
+                *count += u32::from(rule.holds(&codes, &self.parameters) == Some(true));
             }
         }
         let (clause, count) = (0..)

@@ -2,14 +2,10 @@
 //!
 //! A comparison with an inactive parameter is neither true nor false. `and`, `or` and `not` treat that as unknown (Kleene's
 //! three values), and an expression that stays unknown counts as not fulfilled: a `when` leaves its parameter
-//! inactive, a `forbid` forbids nothing. irace and R do the same with `NA`.
-
-use std::fmt::Write as _;
+//! inactive, a `forbid` forbids nothing. irace and R do the same with `NA`, except that their `%in%` is false then.
 
 use super::OpenParameter;
 use super::domain::INACTIVE;
-use super::expression::Dialect;
-use crate::space::Value;
 
 /// How two sides compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +74,8 @@ pub enum Operator {
     Divide,
     /// `%`: what is left over, with the sign of the divisor.
     Remainder,
+    /// `^`
+    Power,
 }
 
 impl Operator {
@@ -88,6 +86,7 @@ impl Operator {
             Self::Multiply => "*",
             Self::Divide => "/",
             Self::Remainder => "%",
+            Self::Power => "^",
         }
     }
 
@@ -98,57 +97,74 @@ impl Operator {
             Self::Multiply => left * right,
             Self::Divide => left / right,
             Self::Remainder => left - right * (left / right).floor(),
+            Self::Power => left.powf(right),
         }
     }
 }
 
-/// Functions of numbers.
+/// A function of numbers, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Function {
-    /// The smallest argument.
-    Min,
-    /// The largest argument.
-    Max,
-    /// To the next whole number below.
-    Floor,
-    /// To the next whole number above.
-    Ceil,
-    /// To the nearest whole number.
-    Round,
-    /// Towards zero.
-    Trunc,
-}
+pub struct Function(pub(super) &'static str);
+
+/// Functions of one number, and whether they keep the order of what they are given.
+const FUNCTIONS: &[(&str, fn(f64) -> f64, bool)] = &[
+    ("floor", f64::floor, true),
+    ("ceil", f64::ceil, true),
+    ("round", f64::round, true),
+    ("trunc", f64::trunc, true),
+    ("abs", f64::abs, false),
+    ("sqrt", f64::sqrt, true),
+    ("cbrt", f64::cbrt, true),
+    ("exp", f64::exp, true),
+    ("log", f64::ln, true),
+    ("log2", f64::log2, true),
+    ("log10", f64::log10, true),
+    ("sin", f64::sin, false),
+    ("cos", f64::cos, false),
+    ("tan", f64::tan, false),
+    ("asin", f64::asin, true),
+    ("acos", f64::acos, false),
+    ("atan", f64::atan, true),
+    ("sinh", f64::sinh, true),
+    ("cosh", f64::cosh, false),
+    ("tanh", f64::tanh, true),
+];
 
 impl Function {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Min,
-        Self::Max,
-        Self::Floor,
-        Self::Ceil,
-        Self::Round,
-        Self::Trunc,
-    ];
+    /// The smallest argument.
+    pub const MIN: Self = Self("min");
+    /// The largest argument.
+    pub const MAX: Self = Self("max");
 
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::Floor => "floor",
-            Self::Ceil => "ceil",
-            Self::Round => "round",
-            Self::Trunc => "trunc",
-        }
+    /// The function that is called so.
+    pub fn named(name: &str) -> Option<Self> {
+        let single = FUNCTIONS.iter().map(|(known, ..)| *known);
+        let mut all = single.chain([Self::MIN.0, Self::MAX.0]);
+        all.find(|known| *known == name).map(Self)
+    }
+
+    /// Whether it takes any number of arguments instead of one.
+    pub(super) fn takes_several(self) -> bool {
+        self == Self::MIN || self == Self::MAX
     }
 
     fn apply(self, mut arguments: impl Iterator<Item = f64>) -> f64 {
         match self {
-            Self::Min => arguments.fold(f64::INFINITY, f64::min),
-            Self::Max => arguments.fold(f64::NEG_INFINITY, f64::max),
-            Self::Floor => arguments.next().unwrap_or(f64::NAN).floor(),
-            Self::Ceil => arguments.next().unwrap_or(f64::NAN).ceil(),
-            Self::Round => arguments.next().unwrap_or(f64::NAN).round(),
-            Self::Trunc => arguments.next().unwrap_or(f64::NAN).trunc(),
+            Self::MIN => arguments.fold(f64::INFINITY, f64::min),
+            Self::MAX => arguments.fold(f64::NEG_INFINITY, f64::max),
+            Self(name) => {
+                let found = FUNCTIONS.iter().find(|(known, ..)| *known == name);
+                found.map_or(f64::NAN, |(_, of, _)| {
+                    of(arguments.next().unwrap_or(f64::NAN))
+                })
+            }
         }
+    }
+
+    /// Whether larger arguments never make a smaller value.
+    fn is_monotonic(self) -> bool {
+        let named = |(known, _, keeps): &(&str, _, bool)| *known == self.0 && *keeps;
+        self.takes_several() || FUNCTIONS.iter().any(named)
     }
 }
 
@@ -199,6 +215,8 @@ pub enum Rule {
         /// Whether it must not be one of them.
         is_negated: bool,
     },
+    /// The parameter is active. Always known, unlike comparisons.
+    Active(usize),
     /// The opposite.
     Not(Box<Rule>),
     /// All hold; `true` if there are none.
@@ -270,6 +288,7 @@ impl Term {
                         let most = b.0.abs().max(b.1.abs());
                         (-most, most)
                     }
+                    Operator::Power => (f64::NEG_INFINITY, f64::INFINITY),
                     _ => span(&[
                         operator.apply(a.0, b.0),
                         operator.apply(a.0, b.1),
@@ -279,71 +298,13 @@ impl Term {
                 }
             }
             Self::Call(function, arguments) => {
+                if !function.is_monotonic() {
+                    return (f64::NEG_INFINITY, f64::INFINITY);
+                }
                 let bounds: Vec<_> = arguments.iter().map(|term| term.bounds(of)).collect();
                 let low = function.apply(bounds.iter().map(|bound| bound.0));
                 (low, function.apply(bounds.iter().map(|bound| bound.1)))
             }
-        }
-    }
-
-    fn print(&self, to: Printed<'_>, level: u8, out: &mut String) {
-        match self {
-            Self::Number(number) => {
-                let _ = write!(out, "{}", number_text(*number));
-            }
-            Self::Parameter(place) => out.push_str(&to.name(*place)),
-            Self::Negative(term) => {
-                out.push('-');
-                // `-(-1)` and `-(1)` must not read as the number -1.
-                let is_plain = matches!(**term, Self::Parameter(_) | Self::Call(..));
-                term.print_in(to, if is_plain { 3 } else { 4 }, out);
-            }
-            Self::Arithmetic(operator, left, right) => {
-                let own = match operator {
-                    Operator::Add | Operator::Subtract => 1,
-                    _ => 2,
-                };
-                let open = level > own;
-                if open {
-                    out.push('(');
-                }
-                // R reads its remainder before products.
-                let is_first = to.dialect == Dialect::R && *operator == Operator::Remainder;
-                left.print(to, if is_first { 3 } else { own }, out);
-                let symbol = match (to.dialect, operator) {
-                    (Dialect::R, Operator::Remainder) => "%%",
-                    _ => operator.symbol(),
-                };
-                let _ = write!(out, " {symbol} ");
-                right.print(to, own + 1, out);
-                if open {
-                    out.push(')');
-                }
-            }
-            Self::Call(function, arguments) => {
-                let name = match (to.dialect, function) {
-                    (Dialect::R, Function::Ceil) => "ceiling",
-                    _ => function.name(),
-                };
-                let _ = write!(out, "{name}(");
-                for (place, argument) in arguments.iter().enumerate() {
-                    if place > 0 {
-                        out.push_str(", ");
-                    }
-                    argument.print(to, 0, out);
-                }
-                out.push(')');
-            }
-        }
-    }
-
-    fn print_in(&self, to: Printed<'_>, level: u8, out: &mut String) {
-        if level >= 4 {
-            out.push('(');
-            self.print(to, 0, out);
-            out.push(')');
-        } else {
-            self.print(to, level, out);
         }
     }
 }
@@ -382,6 +343,7 @@ impl Rule {
                 let value = term.value(codes, of)?;
                 Some(numbers.contains(&value) != *is_negated)
             }
+            Self::Active(parameter) => Some(codes[*parameter] != INACTIVE),
             Self::Not(rule) => rule.holds(codes, of).map(|holds| !holds),
             Self::All(rules) => {
                 let mut all = Some(true);
@@ -484,7 +446,7 @@ impl Rule {
 
     fn collect(&self, into: &mut Vec<usize>) {
         match self {
-            Self::Among { parameter, .. } => into.push(*parameter),
+            Self::Among { parameter, .. } | Self::Active(parameter) => into.push(*parameter),
             Self::Same { left, right, .. } => into.extend([*left, *right]),
             Self::Compare(_, left, right) => {
                 left.parameters(into);
@@ -500,207 +462,15 @@ impl Rule {
         }
     }
 
-    /// As text that reads back as the same rule.
-    pub fn text(&self, of: &[OpenParameter]) -> String {
-        self.text_as(Dialect::Captime, of)
-    }
-
-    /// The same in another language.
-    pub(in crate::space) fn text_as(&self, dialect: Dialect, of: &[OpenParameter]) -> String {
-        let mut out = String::new();
-        self.print(Printed { dialect, of }, 0, &mut out);
-        out
-    }
-
-    /// Comparisons bind tighter than `not`, `not` tighter than `and`, and that tighter than `or`.
-    fn print(&self, to: Printed<'_>, level: u8, out: &mut String) {
+    /// Whether it asks if a parameter is active, which few formats can say.
+    pub(in crate::space) fn asks_activity(&self) -> bool {
         match self {
-            Self::Among {
-                parameter,
-                codes,
-                is_negated,
-            } => {
-                let known = &to.of[*parameter];
-                let values = known.domain.categories().map_or(&[][..], |of| of.values());
-                let word = |code: &u32| to.word(&values[*code as usize]);
-                let name = to.name(*parameter);
-                match (codes.as_slice(), is_negated) {
-                    ([code], is_negated) => {
-                        let symbol = if *is_negated { "!=" } else { "==" };
-                        let _ = write!(out, "{name} {symbol} {}", word(code));
-                    }
-                    (codes, is_negated) => {
-                        to.list(&name, *is_negated, codes.iter().map(word), out);
-                    }
-                }
+            Self::Active(_) => true,
+            Self::Not(rule) => rule.asks_activity(),
+            Self::All(rules) | Self::Any(rules) => rules.iter().any(Self::asks_activity),
+            Self::Among { .. } | Self::Same { .. } | Self::Compare(..) | Self::OneOf { .. } => {
+                false
             }
-            Self::Same {
-                left,
-                right,
-                is_negated,
-            } => {
-                let symbol = if *is_negated { "!=" } else { "==" };
-                let _ = write!(out, "{} {symbol} {}", to.name(*left), to.name(*right));
-            }
-            Self::Compare(comparison, left, right) => {
-                left.print(to, 0, out);
-                let _ = write!(out, " {} ", comparison.symbol());
-                right.print(to, 0, out);
-            }
-            Self::OneOf {
-                term,
-                numbers,
-                is_negated,
-            } => {
-                let mut left = String::new();
-                term.print(to, 0, &mut left);
-                let numbers = numbers.iter().map(|number| number_text(*number));
-                to.list(&left, *is_negated, numbers, out);
-            }
-            Self::Not(rule) if to.dialect == Dialect::Captime => {
-                out.push_str("not ");
-                rule.print(to, 3, out);
-            }
-            Self::Not(rule) => {
-                out.push_str("!(");
-                rule.print(to, 0, out);
-                out.push(')');
-            }
-            Self::All(rules) if rules.is_empty() => out.push_str(to.truth(true)),
-            Self::Any(rules) if rules.is_empty() => out.push_str(to.truth(false)),
-            Self::All(rules) => print_joined(rules, to.and(), (level > 1, 2), to, out),
-            Self::Any(rules) => print_joined(rules, to.or(), (level > 0, 1), to, out),
         }
-    }
-}
-
-/// The language to print in, and whose names.
-#[derive(Clone, Copy)]
-struct Printed<'a> {
-    dialect: Dialect,
-    of: &'a [OpenParameter],
-}
-
-impl Printed<'_> {
-    fn name(self, parameter: usize) -> String {
-        let name = &self.of[parameter].name;
-        let is_truth = matches!(&**name, "T" | "F" | "TRUE" | "FALSE");
-        if self.dialect == Dialect::R && is_truth {
-            format!("`{name}`")
-        } else {
-            name_text(name)
-        }
-    }
-
-    fn word(self, value: &Value) -> String {
-        if self.dialect == Dialect::R {
-            return format!("\"{}\"", value.to_string().replace('"', "\"\""));
-        }
-        match value {
-            Value::Flag(_) | Value::Integer(_) | Value::Number(_) => value.to_string(),
-            Value::Text(text)
-                if is_plain(text) && self.of.iter().all(|known| *known.name != **text) =>
-            {
-                text.to_string()
-            }
-            Value::Text(text) => format!("'{}'", text.replace('\'', "''")),
-        }
-    }
-
-    fn list(
-        self,
-        left: &str,
-        is_negated: bool,
-        words: impl Iterator<Item = String>,
-        out: &mut String,
-    ) {
-        let words: Vec<String> = words.collect();
-        let words = words.join(", ");
-        let _ = match (self.dialect, is_negated) {
-            (Dialect::R, false) => write!(out, "{left} %in% c({words})"),
-            (Dialect::R, true) => write!(out, "!({left} %in% c({words}))"),
-            (_, false) => write!(out, "{left} in [{words}]"),
-            (_, true) => write!(out, "{left} not in [{words}]"),
-        };
-    }
-
-    fn and(self) -> &'static str {
-        match self.dialect {
-            Dialect::Captime => " and ",
-            Dialect::R => " & ",
-            Dialect::Pcs => " && ",
-        }
-    }
-
-    fn or(self) -> &'static str {
-        match self.dialect {
-            Dialect::Captime => " or ",
-            Dialect::R => " | ",
-            Dialect::Pcs => " || ",
-        }
-    }
-
-    fn truth(self, truth: bool) -> &'static str {
-        match (self.dialect, truth) {
-            (Dialect::R, true) => "TRUE",
-            (Dialect::R, false) => "FALSE",
-            (_, true) => "true",
-            (_, false) => "false",
-        }
-    }
-}
-
-fn print_joined(
-    rules: &[Rule],
-    word: &str,
-    (is_bracketed, level): (bool, u8),
-    to: Printed<'_>,
-    out: &mut String,
-) {
-    if is_bracketed {
-        out.push('(');
-    }
-    for (place, rule) in rules.iter().enumerate() {
-        if place > 0 {
-            out.push_str(word);
-        }
-        rule.print(to, level, out);
-    }
-    if is_bracketed {
-        out.push(')');
-    }
-}
-
-/// Words with a meaning of their own.
-pub(super) const KEYWORDS: &[&str] = &["and", "or", "not", "in", "true", "false"];
-
-/// Letters of a name that needs no quotes.
-pub(super) fn is_name_start(letter: char) -> bool {
-    letter.is_alphabetic() || letter == '_' || letter == '@'
-}
-
-pub(super) fn is_name_letter(letter: char) -> bool {
-    letter.is_alphanumeric() || matches!(letter, '_' | '.' | ':' | '@')
-}
-
-fn is_plain(name: &str) -> bool {
-    name.starts_with(is_name_start) && name.chars().all(is_name_letter) && !KEYWORDS.contains(&name)
-}
-
-/// A parameter's name as it is written in an expression.
-pub(super) fn name_text(name: &str) -> String {
-    if is_plain(name) {
-        name.to_owned()
-    } else {
-        format!("`{}`", name.replace('`', "``"))
-    }
-}
-
-/// A number with the fewest digits that read back equal.
-pub(in crate::space) fn number_text(number: f64) -> String {
-    if number.fract() == 0.0 && number.abs() <= 2_f64.powi(53) {
-        format!("{}", number as i64)
-    } else {
-        format!("{number:?}")
     }
 }

@@ -70,9 +70,10 @@ fn any_rule(of: &[OpenParameter], rng: &mut Pcg64Mcg, depth: u32) -> Rule {
                 .map(|_| any_rule(of, rng, depth - 1))
                 .collect()
         };
-        return match rng.random_range(0..3) {
-            0 => Rule::all(some(rng)),
-            1 => Rule::any(some(rng)),
+        return match rng.random_range(0..7) {
+            0 => Rule::Active(place),
+            1 | 2 => Rule::all(some(rng)),
+            3 | 4 => Rule::any(some(rng)),
             _ => any_rule(of, rng, depth - 1).negated(),
         };
     }
@@ -92,14 +93,19 @@ fn any_rule(of: &[OpenParameter], rng: &mut Pcg64Mcg, depth: u32) -> Rule {
         domain => {
             let limit = domain.number(domain.draw(rng)).unwrap();
             let parameter = Term::Parameter(place);
-            let term = match rng.random_range(0..5) {
+            let term = match rng.random_range(0..6) {
                 0 => Term::Arithmetic(
                     Operator::Multiply,
                     Box::new(Term::Number(2.5)),
                     Box::new(parameter),
                 ),
                 1 => Term::Negative(Box::new(parameter)),
-                2 => Term::Call(Function::Max, vec![parameter, Term::Number(-0.25)]),
+                2 => Term::Call(Function::MAX, vec![parameter, Term::Number(-0.25)]),
+                3 => Term::Arithmetic(
+                    Operator::Power,
+                    Box::new(Term::Negative(Box::new(parameter))),
+                    Box::new(Term::Number(if rng.random_bool(0.5) { 2.0 } else { -0.5 })),
+                ),
                 _ => parameter,
             };
             let comparison = [Comparison::Less, Comparison::AtLeast, Comparison::NotEqual];
@@ -338,6 +344,10 @@ fn contradictions_name_the_constraint_that_forbids_most() {
     assert_eq!(flaws[0].part, Part::Forbid(1));
     let text = flaws[0].error.to_string();
     assert!(text.contains("`a + b >= 0` forbids most"), "{text}");
+
+    // Also if another one is asked first and forbids much.
+    let flaws = space(&parameters, &["a < 60", "a + b >= 0"]).unwrap_err();
+    assert_eq!(flaws[0].part, Part::Forbid(1));
 
     let mut with_default = OpenParameter::new("a", integers(0, 99));
     with_default.default = Some(Value::Integer(7));
