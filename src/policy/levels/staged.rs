@@ -55,8 +55,8 @@ pub(in crate::policy) struct Staged {
     pending_of: Vec<u32>,
     runs: u64,
     next_fit: u64,
-    /// The largest number of levels that were granted so far.
-    climbed: usize,
+    /// Pulls that were granted each level.
+    granted: [u32; MOST],
     is_beaten: Vec<bool>,
     /// All arms, the largest posterior mean first.
     order: Vec<u32>,
@@ -86,7 +86,7 @@ impl Staged {
             pending_of: vec![0; problem.arms],
             runs: 0,
             next_fit: 1,
-            climbed: 0,
+            granted: [0; MOST],
             is_beaten: vec![false; problem.arms],
             order: (0..problem.arms as u32).collect(),
             last: Last::NOTHING,
@@ -339,7 +339,7 @@ impl Policy for Staged {
         let (shown, cost) = self.shown(&seen, launched.level);
         let cost = cost.map_or(launched.charged, |cost| self.pooled.charged(cost));
         self.accounts[launched.account] += cost - launched.charged;
-        self.climbed = self.climbed.max(launched.level + 1);
+        self.granted[launched.level] += 1;
         let of_arm = &self.belief.arms[arm];
         let from = of_arm.outlived(launched.position);
         let before = of_arm.mean;

@@ -9,6 +9,10 @@ use super::{Chosen, Staged};
 use crate::policy::Why;
 use crate::policy::explanation::{Last, Turn};
 
+/// Pulls at each limit before the climb goes on: with a single one, an instance that nobody solves would raise the limits.
+/// With two, the first reward still costs less than three times the run that brings it, plus one pull at each smaller limit.
+const TRIES: u32 = 2;
+
 /// Arms whose means differ by less are equally good.
 const TIE: f64 = 1e-9;
 
@@ -75,15 +79,14 @@ impl Staged {
         arms.filter(|arm| !self.is_beaten[*arm])
     }
 
-    /// Nothing has ended yet: every pull gets the next larger limit, another arm and another instance. Past the largest limit all
-    /// levels are granted the same consumption: what ends soon may be rare.
+    /// Nothing has ended yet: after some pulls at a limit the next larger one is tried, always with another arm and another
+    /// instance. Past the largest limit all levels are granted the same consumption: what ends soon may be rare.
     fn climb(&self) -> Chosen {
-        let granted = |level: &usize| self.accounts[*level];
-        let least = (0..self.limits.len()).min_by(|a, b| granted(a).total_cmp(&granted(b)));
-        let level = match least {
-            Some(least) if self.climbed > self.top() => least,
-            _ => self.climbed.min(self.top()),
-        };
+        let used = |level: &usize| self.accounts[*level];
+        let is_next = |level: &usize| self.granted[*level] < TRIES;
+        let mut levels = 0..self.limits.len();
+        let least = levels.clone().min_by(|a, b| used(a).total_cmp(&used(b)));
+        let level = levels.find(is_next).or(least).unwrap_or(0);
         let launched = self.runs as usize + self.pending.len();
         let tried = |arm: &usize| {
             let count = self.estimates.arm_count(*arm);
