@@ -86,9 +86,9 @@ pub struct StudyArgs {
     /// all but the held-out instances, or on the first half]
     #[arg(long, value_name = "K", requires = "budget", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     halves: Option<u64>,
-    /// Pulls in flight, in virtual time [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    slots: Option<u64>,
+    /// Pulls in flight, in virtual time; with `--budget` several numbers are compared [default: 1]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    slots: Vec<u64>,
     /// Repetitions of every policy on every problem [default: 100; 1 with `--halves` or on real targets]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     repetitions: Option<u64>,
@@ -147,7 +147,7 @@ pub fn run(args: StudyArgs) -> Result<Exit, Failure> {
             if matches!(scenario.target, Target::Command(_) | Target::Forest(_))
                 || scenario.space.opened().is_some() =>
         {
-            if args.slots.is_some() {
+            if !args.slots.is_empty() {
                 let message = "`--slots` is for virtual time, but this target takes real time";
                 return Err(Failure::usage(message).hint(Some("leave it out")));
             }
@@ -212,8 +212,25 @@ fn threads(args: &StudyArgs) -> usize {
     args.threads.map_or_else(cores, |threads| threads as usize)
 }
 
-fn slots(args: &StudyArgs) -> usize {
-    args.slots.map_or(1, |slots| slots as usize)
+/// Pulls in flight: one, unless told otherwise.
+fn slots(args: &StudyArgs) -> Vec<usize> {
+    let given = args.slots.iter().map(|slots| *slots as usize);
+    let given: Vec<usize> = given.collect();
+    if given.is_empty() {
+        vec![1]
+    } else {
+        without_repeats(given)
+    }
+}
+
+fn only_slots(args: &StudyArgs) -> Result<usize, Failure> {
+    match slots(args)[..] {
+        [slots] => Ok(slots),
+        _ => {
+            let message = "only a study with `--budget` takes several numbers of slots";
+            Err(Failure::usage(message).hint(Some("study them one by one")))
+        }
+    }
 }
 
 /// What to play, and on how many threads.
@@ -225,7 +242,7 @@ fn plan(args: &StudyArgs, scenario: Option<&Scenario>) -> Result<VirtualStudy, F
         repetitions: args.repetitions.unwrap_or(REPETITIONS),
         seed: args.seed.unwrap_or(1),
         threads: threads(args),
-        slots: slots(args),
+        slots: only_slots(args)?,
     };
     if let Some(scenario) = scenario {
         add_scenario(args, scenario, &mut plan)?;

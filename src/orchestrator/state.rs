@@ -123,7 +123,7 @@ impl State {
     }
 
     /// What an arm of an open space runs with; targets know the arms of a list themselves.
-    pub(super) fn drawn_configuration(&self, arm: ArmId) -> Option<Arc<Configuration>> {
+    pub fn drawn_configuration(&self, arm: ArmId) -> Option<Arc<Configuration>> {
         let space = self.space();
         space.opened().map(|_| Arc::new(space.configuration(arm)))
     }
@@ -245,7 +245,7 @@ impl State {
     }
 
     /// An arm of an open space was opened; false if it cannot be of this run.
-    pub(super) fn open(&mut self, arm: &ArmRecord) -> bool {
+    pub fn open(&mut self, arm: &ArmRecord) -> bool {
         let number = arm.arm.index();
         let Some(opened) = Arc::make_mut(&mut self.plan.space).opened_mut() else {
             return false;
@@ -453,10 +453,11 @@ impl State {
         self.answer(None)
     }
 
-    /// What the policy recommends, on its own grid of limits. `None` during calibration.
-    pub fn recommended(&self) -> Option<Recommendation> {
+    /// What the policy recommends, on its own grid of limits, whether or not a run of that arm has earned a reward. `at` as
+    /// in [`answer`](Self::answer). `None` during calibration.
+    pub fn recommended(&self, at: Option<Limit>) -> Option<Recommendation> {
         match &self.phase {
-            Phase::Playing(playing) => playing.policy.recommend(),
+            Phase::Playing(playing) => playing.policy.answer(at),
             Phase::Calibrating(_) => None,
         }
     }

@@ -78,6 +78,8 @@ pub enum Turn {
         /// Instances there are.
         instances: u32,
     },
+    /// Nothing has ended yet, so limits climb.
+    Climb,
     /// Nothing is left to try once: the arms that may be best run again.
     Repeat,
     /// A look at another arm, while the first incumbent's first run is under way.
@@ -164,6 +166,14 @@ impl<T: Copy> Last<T> {
         Self {
             chosen: Some((chosen, f64::NAN)),
             ..Self::by(why)
+        }
+    }
+
+    /// A first pull, with a limit that is larger than all before.
+    pub fn climb(chosen: T) -> Self {
+        Self {
+            turn: Some(Turn::Climb),
+            ..Self::plain(Why::Opening, chosen)
         }
     }
 

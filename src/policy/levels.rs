@@ -13,8 +13,13 @@
 //!
 //! Either way the first pulls climb through the limits until something ends, so the scale of limits need not be known.
 
+mod arm;
 mod belief;
+mod fit;
 mod pairs;
+mod pooled;
+mod rungs;
+mod sequence;
 mod staged;
 #[cfg(test)]
 mod tests;

@@ -415,7 +415,7 @@ impl History {
     }
 
     fn note_incumbent(&mut self) {
-        if let Some(answer) = self.run.state.recommended() {
+        if let Some(answer) = self.run.state.recommended(None) {
             self.incumbents.push(Incumbent {
                 learned: self.rounds.len() as u64,
                 at: if self.header.is_virtual {

@@ -58,8 +58,8 @@ pub(super) fn play(
             flight.launch(round, ran, ran.consumption);
         }
         let landed = flight.land().expect("a pull was launched for every round");
-        let mut rng = randomness(seed, landed.round, Purpose::Observe);
-        policy.observe(landed.round, landed.seen, &mut rng);
+        let mut rng = randomness(seed, landed.pull, Purpose::Observe);
+        policy.observe(landed.pull, landed.seen, &mut rng);
         regret += regrets.of(landed.seen.pull());
         course.add(&landed.seen, &setting.problem.price);
         if checkpoints[curve.len()] == number {

@@ -141,6 +141,33 @@ fn a_surrogate_is_tuned_tested_and_studied_like_recorded_runs() {
 }
 
 #[test]
+fn on_an_open_space_a_study_judges_configurations_that_nobody_listed() {
+    let run = recorded();
+    run.write("s.yaml", &SCENARIO.replace("  sample: 60\n", ""));
+    let study = |more: &[&str]| {
+        let args = ["study", "s.yaml", "--budget", "20s,2000s", "--halves", "2"];
+        run.captime(&[&args[..], more].concat())
+    };
+    let (marks, _) = expect(&study(&["--format", "json"]), 0);
+    let marks: Value = serde_json::from_str(&marks).unwrap();
+    let of = |budget: usize, what: &str| {
+        let mean = marks[0]["budgets"][budget][what]["mean"].as_f64();
+        mean.unwrap()
+    };
+    // Compared with the recorded arms: far beyond their median, and nearly as good as their best.
+    assert_eq!(marks[0]["is_open"], true);
+    assert!(of(1, "share") > 0.9, "{marks}");
+    assert!(of(1, "train") <= of(0, "train"), "{marks}");
+    assert!(of(1, "test") < 10.0, "{marks}");
+    let (again, _) = expect(&study(&["--format", "json", "--threads", "1"]), 0);
+    assert_eq!(marks, serde_json::from_str::<Value>(&again).unwrap());
+    let (text, _) = expect(&study(&[]), 0);
+    assert!(text.contains("made: an open space x 6 limits"), "{text}");
+    let (_, refused) = expect(&study(&["--policy", "halving"]), 2);
+    assert!(refused.contains("`halving`"), "{refused}");
+}
+
+#[test]
 fn what_does_not_fit_is_said_with_its_file() {
     let run = recorded();
     let told = |text: &str| {

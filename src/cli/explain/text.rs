@@ -51,6 +51,9 @@ fn reason(pull: &PullRecord, explanation: &Explanation, words: &Words<'_>) -> St
         (Some(By::Probe), _) => "a probe of another arm, because the first pulls all failed",
         (Some(By::Record), _) => "`captime record` runs every arm in turn; no policy chose it",
         (Some(By::Test), _) => "`captime test` runs these arms side by side; no policy chose it",
+        (None, Why::Opening) if explanation.turn == Some(Turn::Climb) => {
+            "no run has earned a reward yet, so every pull gets the next larger limit, with another arm; past the largest limit, the one that was granted least"
+        }
         (None, Why::Opening) => "the opening: it had to be played first",
         (None, Why::Index) => "it had the largest index",
         (None, Why::Sample) if explanation.turn == Some(Turn::Largest) => {
@@ -127,6 +130,7 @@ fn its_turn(turn: Turn, words: &Words<'_>) -> String {
                 "its turn in rung {rung} of {rungs}, which has used the least so far; the rung is for the {arms} best arms by posterior mean, and this one has met the fewest instances at this limit: {met} of {of}"
             )
         }
+        Turn::Climb => "limits climb until a run earns a reward".into(),
         Turn::Repeat => {
             "every arm that may be the best has met every instance, so they run again".into()
         }
@@ -138,7 +142,10 @@ fn its_turn(turn: Turn, words: &Words<'_>) -> String {
 /// What would have to happen for another choice.
 fn otherwise(explanation: &Explanation) -> Option<String> {
     if let (Why::Turn, Some(turn)) = (explanation.why, explanation.turn) {
-        return Some(after(turn));
+        return Some(match answer_changes(explanation) {
+            Some(change) => format!("{}; {change}", after(turn)),
+            None => after(turn),
+        });
     }
     let gap = match (explanation.chosen, explanation.runner_up) {
         (Some(chosen), Some(runner_up)) => chosen.index - runner_up.index,
@@ -185,6 +192,7 @@ fn after(turn: Turn) -> String {
         Turn::Level { rung: 1, .. } => {
             "nothing: all arms take part in the lowest rung, the one with the fewest instances first".into()
         }
+        Turn::Climb => "nothing: the climb ends with the first reward".into(),
         Turn::Level { .. } => {
             "the arm leaves the rung if others overtake its posterior mean gain".into()
         }
@@ -192,6 +200,29 @@ fn after(turn: Turn) -> String {
         Turn::Largest => "the largest draw decides".into(),
         Turn::Meanwhile => "nothing: the schedule decides; challenges begin when the incumbent's run has ended".into(),
     }
+}
+
+/// What would make the arm of a rung the answer, if it is not the best so far.
+fn answer_changes(explanation: &Explanation) -> Option<String> {
+    let (Some(Turn::Level { .. }), Some(chosen), Some(best)) =
+        (explanation.turn, explanation.chosen, explanation.runner_up)
+    else {
+        return None;
+    };
+    let (gap, doubt) = (best.mean - chosen.mean, chosen.width.hypot(best.width));
+    let is_open = doubt > gap;
+    (gap > 0.0).then(|| {
+        format!(
+            "arm {} becomes the answer if its expected gain rises by more than {gap:.6} against that of arm {}, which {}",
+            chosen.pull.arm,
+            best.pull.arm,
+            if is_open {
+                "what is known so far allows"
+            } else {
+                "what is known so far makes unlikely"
+            }
+        )
+    })
 }
 
 /// How the runner-up could get the largest index.

@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use super::{
-    Exit, Failure, Format, REPETITIONS, StudyArgs, folder, given_policies, progress, refused_study,
-    scenario, slots, threads, write_json,
+    Exit, Failure, Format, REPETITIONS, StudyArgs, folder, given_policies, needs_list, progress,
+    refused_study, scenario, slots, threads, write_json,
 };
 use crate::quantity;
 use crate::study::holdout::{self, Holdout, HoldoutPlan, Marks, Unit, judge_all};
@@ -23,6 +23,7 @@ pub(super) fn run(args: &StudyArgs) -> Result<Exit, Failure> {
     let given = given_policies(args)?;
     let plan = |file: &Path| -> Result<HoldoutPlan, Failure> {
         let scenario = scenario(args, file)?;
+        needs_list(args, &scenario)?;
         let seed = args.seed.unwrap_or(scenario.seed);
         let holdouts = match args.halves {
             Some(halves) => Holdout::random_halves(&scenario, halves, seed),

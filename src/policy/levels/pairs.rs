@@ -255,10 +255,10 @@ impl Policy for Pairs {
         self.last = if self.has_ended {
             self.draw(rng)
         } else {
-            Last::plain(Why::Opening, self.climb())
+            Last::climb(self.climb())
         };
         if self.last.chosen.is_none() {
-            self.last = Last::plain(Why::Opening, self.climb());
+            self.last = Last::climb(self.climb());
         }
         let (pair, _) = self.last.chosen.expect("something is always chosen");
         self.estimates

@@ -1,40 +1,26 @@
 //! The search with instances: continuous halving on common instances, ranked by the posterior means of [`Belief`].
 
-use rand::seq::SliceRandom;
-use rand::{Rng, RngExt, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
-use rand_pcg::Pcg64Mcg;
+mod turns;
 
-use super::belief::{Belief, MOST, Shown};
+use rand::{Rng, RngExt};
+
+use super::arm::Shown;
+use super::belief::{Belief, MOST};
+use super::pooled::Pooled;
+use super::rungs::Window;
+use super::sequence::Sequence;
 use super::{Parameters, levels_of};
 use crate::policy::beta::own_rng;
 use crate::policy::estimate::Estimates;
-use crate::policy::explanation::{Last, Turn};
+use crate::policy::explanation::Last;
 use crate::policy::survival::Survival;
-use crate::policy::{Explanation, Policy, Problem, Recommendation, Weighed, Why};
+use crate::policy::{Explanation, Policy, Problem, Recommendation, Weighed};
 use crate::round::{ArmId, Limit, Observation, Pull, Round, Seen};
 
-/// The top rung's limit is this part of the largest limit, times the square root of what was spent in B, with two rungs;
-/// every further rung raises it by the root of the ratio of levels.
-const RISE: f64 = 0.033;
-/// The top rung has this many arms.
-const FINAL: f64 = 2.0;
-/// From one level to the next, about.
-const RATIO: f64 = 3.0;
 /// The share of consumption for draws while nothing is spent, and how fast it falls.
 const DRAWS: (f64, f64) = (0.5, 2.0);
-/// An instance is hopeless at a limit once so many arms were cut off there and none ended; one arm in `RETRY` runs on it
-/// all the same.
-const HOPELESS: u32 = 4;
-const RETRY: u64 = 10;
-/// A level is left out if runs outlived it on so many instances and none ended in it or below. Instances, not runs: all arms meet
-/// the same ones first, and a single one that nobody solves says nothing about the level.
-const SILENT: usize = 8;
 /// Everything that arms share is fitted again whenever runs have grown by this part.
 const REFIT: f64 = 0.1;
-/// The least that a run is charged for, as a part of the smallest limit.
-const LEAST: f64 = 0.01;
-
 /// On an open space it begins with so many arms and takes so many more times the root of the runs at the largest limit that were
 /// spent.
 const FIRST_ARMS: usize = 200;
@@ -51,40 +37,6 @@ struct Launched {
     charged: f64,
 }
 
-/// What is known of a position whatever the arm.
-#[derive(Debug, Clone, Copy, Default)]
-struct Trial {
-    outlived: [u32; MOST],
-    ended: [u32; MOST],
-}
-
-/// The rungs that are played now.
-#[derive(Debug, Clone, Copy)]
-struct Window {
-    lowest: usize,
-    top: usize,
-    /// What was spent, in runs of every arm at the largest limit.
-    spent: f64,
-}
-
-impl Window {
-    fn rungs(&self) -> usize {
-        self.top - self.lowest + 1
-    }
-
-    /// Arms of the rung at this level.
-    fn arms(&self, level: usize, arms: usize) -> usize {
-        let (above, all) = ((level - self.lowest) as f64, arms as f64);
-        if above == 0.0 {
-            return arms;
-        }
-        let part = (FINAL / all)
-            .min(1.0)
-            .powf(above / (self.rungs() - 1) as f64);
-        ((all * part - 1e-9).ceil() as usize).clamp(1, arms)
-    }
-}
-
 /// The search at work.
 #[derive(Debug)]
 pub(in crate::policy) struct Staged {
@@ -95,22 +47,16 @@ pub(in crate::policy) struct Staged {
     limits: Vec<f64>,
     places: Vec<usize>,
     penalty: f64,
-    instances: usize,
-    /// The common sequence of instances, and where each stands in it; drawn with the first pull.
-    sequence: Vec<u32>,
-    positions: Vec<u32>,
-    trials: Vec<Trial>,
-    /// Runs at risk in each level, and those that ended there, whatever the arm.
-    hazards: [(f64, f64); MOST],
+    sequence: Sequence,
+    pooled: Pooled,
     /// Consumption by account: one per level, the last for draws; pulls under way are charged what they should cost.
     accounts: [f64; MOST + 1],
     pending: Vec<Launched>,
     pending_of: Vec<u32>,
     runs: u64,
     next_fit: u64,
-    /// The largest number of levels that were granted so far.
-    climbed: usize,
-    has_ended: bool,
+    /// Pulls that were granted each level.
+    granted: [u32; MOST],
     is_beaten: Vec<bool>,
     /// All arms, the largest posterior mean first.
     order: Vec<u32>,
@@ -133,18 +79,14 @@ impl Staged {
         Self {
             belief: Belief::new(problem.arms, limits.len(), problem.instances),
             penalty: estimates.penalties()[estimates.limits().len() - 1],
-            instances: problem.instances,
-            sequence: vec![],
-            positions: vec![],
-            trials: vec![],
-            hazards: [(0.0, 0.0); MOST],
+            sequence: Sequence::new(problem.instances),
+            pooled: Pooled::new(&limits, problem.instances),
             accounts: [0.0; MOST + 1],
             pending: vec![],
             pending_of: vec![0; problem.arms],
             runs: 0,
             next_fit: 1,
-            climbed: 0,
-            has_ended: false,
+            granted: [0; MOST],
             is_beaten: vec![false; problem.arms],
             order: (0..problem.arms as u32).collect(),
             last: Last::NOTHING,
@@ -167,68 +109,10 @@ impl Staged {
         self.accounts.iter().sum()
     }
 
-    /// The chance to end in a level once it is reached, over all arms.
-    fn hazard(&self, level: usize) -> f64 {
-        let (at_risk, ended) = self.hazards[level];
-        (ended + 1.0) / (at_risk + 5.0)
-    }
-
-    /// What a run is expected to cost that is known to reach level `from` and is cut off at the end of level `to`.
-    fn cost(&self, from: usize, to: usize) -> f64 {
-        let mut left = if from == 0 {
-            0.0
-        } else {
-            self.limits[from - 1]
-        };
-        let (mut survival, mut cost) = (1.0, 0.0);
-        for level in from..=to {
-            let hazard = self.hazard(level);
-            cost += survival * hazard * f64::midpoint(left, self.limits[level]);
-            survival *= 1.0 - hazard;
-            left = self.limits[level];
-        }
-        (cost + survival * left).max(LEAST * self.limits[0])
-    }
-
-    /// Whether nothing ever ended in this level or below.
-    fn is_silent(&self, level: usize) -> bool {
-        self.hazards[..=level].iter().all(|both| both.1 == 0.0)
-    }
-
-    /// The lowest level worth a run: below it much was tried and nothing ever ended.
-    fn floor(&self) -> usize {
-        let is_idle = |level: &usize| {
-            let has_outlived = |trial: &&Trial| trial.outlived[*level] > 0;
-            let tried = || self.trials.iter().take(self.instances).filter(has_outlived);
-            let enough = SILENT.min(self.instances);
-            self.is_silent(*level) && tried().take(enough).count() == enough
-        };
-        (0..self.top()).take_while(is_idle).count()
-    }
-
-    /// The rungs rise with the square root of what was spent; past the largest limit they close from below.
     fn window(&self) -> Window {
-        let (arms, top) = (self.arms() as f64, self.top());
-        let spent = self.spent() / (arms * self.cost(0, top));
-        let rungs = (1.0 + (arms / 2.0).ln() / RATIO.ln())
-            .round()
-            .clamp(2.0, 5.0);
-        let rise = RISE * RATIO.powf((rungs - 1.0) / 2.0);
-        let rungs = (rungs as usize).min(self.limits.len());
-        let largest = self.limits[top];
-        let wanted = rise * spent.sqrt() * largest;
-        let is_below = |pair: &&[f64]| (pair[0] * pair[1]).sqrt() < wanted;
-        let highest = self.limits.windows(2).take_while(is_below).count();
-        let highest = highest.max(rungs - 1).max(self.floor());
-        let mut lowest = highest + 1 - rungs;
-        if wanted > largest {
-            lowest += ((wanted / largest).ln() / RATIO.ln()) as usize;
-        }
-        Window {
-            lowest: lowest.max(self.floor()).min(highest),
-            top: highest,
-            spent,
-        }
+        let sweep = self.arms() as f64 * self.pooled.cost(0, self.top());
+        let floor = self.pooled.floor();
+        Window::new(&self.limits, self.arms(), self.spent() / sweep, floor)
     }
 
     /// Whether this round belongs to the draws: they have had less than their share.
@@ -239,7 +123,7 @@ impl Staged {
 
     /// The account that the next pull at this level is charged to.
     fn account(&self, level: usize) -> usize {
-        if self.has_ended && self.is_for_draws(&self.window()) {
+        if self.pooled.has_ended() && self.is_for_draws(&self.window()) {
             MOST
         } else {
             level
@@ -251,187 +135,9 @@ impl Staged {
             && (self.pending.iter()).any(|pull| pull.arm == arm && pull.position == position)
     }
 
-    /// Whether an arm leaves out a position at a level, because nobody ever ended there.
-    fn is_hopeless(&self, arm: usize, position: usize, level: usize) -> bool {
-        let Some(trial) = self.trials.get(position) else {
-            return false;
-        };
-        // Where nothing ended at all, every pull tries another instance.
-        let enough = if self.is_silent(level) { 1 } else { HOPELESS };
-        level < self.top()
-            && trial.outlived[level] >= enough
-            && trial.ended[..=level].iter().all(|ended| *ended == 0)
-            && !hash(arm, position, level).is_multiple_of(RETRY)
-    }
-
-    /// The next position for an arm at a level, if there is one among the first `until`.
-    fn next_position(&self, arm: usize, level: usize, until: usize) -> Option<usize> {
-        let of_arm = &self.belief.arms[arm];
-        let is_open = |position: &usize| {
-            let is_known = of_arm
-                .cells
-                .get(*position)
-                .is_some_and(|cell| cell.is_known(level));
-            !is_known
-                && !self.is_pending(arm, *position)
-                && !self.is_hopeless(arm, *position, level)
-        };
-        (of_arm.met[level] as usize..until).find(is_open)
-    }
-
-    /// What has met the fewest instances at a level among these arms, and where it runs next.
-    fn least_met(&self, arms: impl Iterator<Item = usize>, level: usize) -> Option<Chosen> {
-        let mut best: Option<(u32, Chosen)> = None;
-        for arm in arms {
-            let met = self.belief.arms[arm].met[level] + self.pending_of[arm];
-            if best.as_ref().is_some_and(|(fewest, _)| met >= *fewest) {
-                continue;
-            }
-            if let Some(position) = self.next_position(arm, level, self.instances) {
-                let chosen = Chosen {
-                    arm,
-                    level,
-                    position,
-                };
-                best = Some((met, chosen));
-            }
-        }
-        best.map(|(_, chosen)| chosen)
-    }
-
-    fn ranked(&self) -> impl Iterator<Item = usize> {
-        let arms = self.order.iter().map(|arm| *arm as usize);
-        arms.filter(|arm| !self.is_beaten[*arm])
-    }
-
-    /// Nothing has ended yet: every pull gets the next larger limit, another arm and another instance. Past the largest limit all
-    /// levels are granted the same consumption: what ends soon may be rare.
-    fn climb(&self) -> Chosen {
-        let granted = |level: &usize| self.accounts[*level];
-        let least = (0..self.limits.len()).min_by(|a, b| granted(a).total_cmp(&granted(b)));
-        let level = match least {
-            Some(least) if self.climbed > self.top() => least,
-            _ => self.climbed.min(self.top()),
-        };
-        let launched = self.runs as usize + self.pending.len();
-        let tried = |arm: &usize| {
-            let count = self.estimates.arm_count(*arm);
-            count.observed + count.pending
-        };
-        let arm = (0..self.arms()).min_by_key(tried).unwrap_or(0);
-        let after = launched % self.instances;
-        // All instances from there on, then further passes.
-        let first_pass = (after..self.instances).chain(0..after);
-        let positions = first_pass.chain(self.instances..);
-        let is_open = |position: &usize| {
-            let cell = self.belief.arms[arm].cells.get(*position);
-            !cell.is_some_and(|cell| cell.is_known(level)) && !self.is_pending(arm, *position)
-        };
-        let position = positions.into_iter().find(is_open).unwrap_or(after);
-        Chosen {
-            arm,
-            level,
-            position,
-        }
-    }
-
-    /// The least served rung plays, and in it the arm that has met the fewest instances.
-    fn halve(&self, window: &Window) -> Option<(Chosen, Turn)> {
-        let mut rungs: Vec<usize> = (window.lowest..=window.top).collect();
-        rungs.sort_by(|a, b| self.accounts[*a].total_cmp(&self.accounts[*b]));
-        rungs.into_iter().find_map(|level| {
-            let arms = window.arms(level, self.arms());
-            let chosen = self.least_met(self.ranked().take(arms), level)?;
-            let turn = Turn::Level {
-                rung: (level - window.lowest) as u32 + 1,
-                rungs: window.rungs() as u32,
-                arms,
-                met: self.belief.arms[chosen.arm].met[level],
-                instances: self.instances as u32,
-            };
-            Some((chosen, turn))
-        })
-    }
-
-    /// The largest of random draws from the posterior, at the limit that says most per second. Half of the time not the
-    /// answer of now, so that its rivals are looked at.
-    fn draw(&self, rng: &mut Pcg64Mcg) -> Option<Last<Chosen>> {
-        let open: Vec<usize> = self
-            .ranked()
-            .filter(|arm| !self.belief.is_complete(*arm))
-            .collect();
-        let incumbent = self.order[0] as usize;
-        let largest = |without: Option<usize>, rng: &mut Pcg64Mcg| {
-            let mut last = Last::by(Why::Sample);
-            for arm in open.iter().filter(|arm| Some(**arm) != without) {
-                let of_arm = &self.belief.arms[*arm];
-                let normal: f64 = StandardNormal.sample(rng);
-                let variance = of_arm.variance / f64::from(1 + self.pending_of[*arm]);
-                last.enter(*arm, of_arm.mean + variance.sqrt() * normal);
-            }
-            last
-        };
-        let mut last = largest(None, rng);
-        if last.chosen.is_some_and(|(arm, _)| arm == incumbent) && rng.random_bool(0.5) {
-            let others = largest(Some(incumbent), rng);
-            if others.chosen.is_some() {
-                last = others;
-            }
-        }
-        let (arm, draw) = last.chosen?;
-        let levels = self.floor()..=self.top();
-        let is_open = |level: &usize| self.next_position(arm, *level, self.instances).is_some();
-        let level = self
-            .belief
-            .most_informative(arm, levels.filter(is_open), |from, to| self.cost(from, to))?;
-        let position = self.next_position(arm, level, self.instances)?;
-        let chosen = Chosen {
-            arm,
-            level,
-            position,
-        };
-        let runner_up = last.runner_up.map(|(arm, draw)| {
-            let position = self.belief.arms[arm].met[level] as usize;
-            let rival = Chosen {
-                arm,
-                level,
-                position,
-            };
-            (rival, draw)
-        });
-        Some(Last {
-            why: Why::Sample,
-            chosen: Some((chosen, draw)),
-            runner_up,
-            turn: Some(Turn::Largest),
-        })
-    }
-
-    /// All instances were met by all that matter: those that may still be best run on them again, the least run first.
-    fn repeat(&self) -> Chosen {
-        let level = self.top();
-        let best = &self.belief.arms[self.order[0] as usize];
-        let deviation = |arm: usize| self.belief.arms[arm].variance.sqrt();
-        let is_rival =
-            |arm: &usize| self.belief.arms[*arm].mean + 2.0 * deviation(*arm) >= best.mean - TIE;
-        let count = |arm: &usize| self.belief.arms[*arm].met[level] + self.pending_of[*arm];
-        let rivals = self.ranked().filter(is_rival);
-        let arm = rivals.min_by_key(count).unwrap_or(self.order[0] as usize);
-        #[expect(
-            clippy::maybe_infinite_iter,
-            reason = "past its last cell an arm is not known"
-        )]
-        let position = (self.belief.arms[arm].met[level] as usize..)
-            .find(|position| {
-                let cell = self.belief.arms[arm].cells.get(*position);
-                !cell.is_some_and(|cell| cell.is_known(level)) && !self.is_pending(arm, *position)
-            })
-            .unwrap_or(0);
-        Chosen {
-            arm,
-            level,
-            position,
-        }
+    /// Whether a run there would bring something new.
+    fn is_open(&self, arm: usize, position: usize, level: usize) -> bool {
+        !self.belief.arms[arm].is_known(position, level) && !self.is_pending(arm, position)
     }
 
     /// Moves an arm to its place in the order, given the mean it had.
@@ -471,41 +177,18 @@ impl Staged {
         });
     }
 
-    /// Draws the sequence of instances, which begins with the one of the first pull.
-    fn begin(&mut self, first: u32) {
-        if self.sequence.is_empty() {
-            let mut rng = Pcg64Mcg::seed_from_u64(u64::from(first));
-            self.sequence = (0..self.instances as u32).collect();
-            self.sequence.shuffle(&mut rng);
-            let first = first % self.instances as u32;
-            let place = self.sequence.iter().position(|other| *other == first);
-            self.sequence.swap(0, place.unwrap_or(0));
-            self.positions = vec![0; self.instances];
-            for (position, instance) in self.sequence.iter().enumerate() {
-                self.positions[*instance as usize] = position as u32;
-            }
-        }
-    }
-
-    fn instance(&self, position: usize) -> Option<u32> {
-        self.sequence.get(position % self.instances).copied()
-    }
-
     /// The position a pull stands for: the first pass of its instance in which it would be news.
     fn position_of(&self, pull: Pull, level: usize) -> usize {
         let arm = pull.arm.index();
         let met = self.belief.arms[arm].met[level] as usize;
         let first = match pull.instance {
-            Some(instance) => self.positions[instance as usize % self.instances] as usize,
-            None => met % self.instances,
+            Some(instance) => self.sequence.position(instance),
+            None => met % self.sequence.instances,
         };
         // All passes that are known whole are behind.
-        let first = first + met / self.instances * self.instances;
-        let is_open = |position: &usize| {
-            let cell = self.belief.arms[arm].cells.get(*position);
-            !cell.is_some_and(|cell| cell.is_known(level)) && !self.is_pending(arm, *position)
-        };
-        let mut passes = (first..).step_by(self.instances);
+        let first = first + met / self.sequence.instances * self.sequence.instances;
+        let is_open = |position: &usize| self.is_open(arm, *position, level);
+        let mut passes = (first..).step_by(self.sequence.instances);
         passes.find(is_open).unwrap_or(first)
     }
 
@@ -546,27 +229,6 @@ impl Staged {
         }
     }
 
-    /// Counts a run in hazards and in what is known of its position.
-    fn count(&mut self, position: usize, from: usize, shown: Shown) {
-        if self.trials.len() <= position {
-            self.trials.resize(position + 1, Trial::default());
-        }
-        let until = match shown {
-            Shown::Ended { level, .. } => {
-                self.has_ended = true;
-                self.hazards[level].0 += 1.0;
-                self.hazards[level].1 += 1.0;
-                self.trials[position].ended[level] += 1;
-                level
-            }
-            Shown::Outlived { levels, .. } => levels,
-        };
-        for level in from..until {
-            self.hazards[level].0 += 1.0;
-            self.trials[position].outlived[level] += 1;
-        }
-    }
-
     fn weighed(&self, chosen: Chosen, draw: f64) -> Weighed {
         let (top, scale) = (self.estimates.limits().len() - 1, 1.0 + self.penalty);
         let estimated = self
@@ -590,7 +252,7 @@ impl Staged {
 
     fn pull(&self, chosen: Chosen) -> Pull {
         Pull {
-            instance: self.instance(chosen.position),
+            instance: self.sequence.instance(chosen.position),
             ..self.estimates.pull(chosen.arm, self.places[chosen.level])
         }
     }
@@ -602,52 +264,15 @@ impl Staged {
     }
 }
 
-/// Arms whose means differ by less are equally good.
-const TIE: f64 = 1e-9;
-
-/// A number that looks random but is a function of these.
-fn hash(arm: usize, position: usize, level: usize) -> u64 {
-    let mut value = (arm as u64) << 36 ^ (position as u64) << 4 ^ level as u64;
-    for factor in [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
-        value = (value ^ (value >> 31)).wrapping_mul(factor);
-    }
-    value ^ (value >> 32)
-}
-
 impl Policy for Staged {
     fn choose(&mut self, _: Round, rng: &mut dyn Rng) -> Pull {
         let mut rng = own_rng(rng);
-        let window = self.window();
-        let mut last = None;
-        if !self.has_ended {
-            last = Some(Last::plain(Why::Opening, self.climb()));
-        } else if self.is_for_draws(&window) {
-            last = self.draw(&mut rng);
-        }
-        let last = last.unwrap_or_else(|| {
-            if let Some((chosen, turn)) = self.halve(&window) {
-                let next = self.best().filter(|best| *best != chosen.arm);
-                let next = next.map(|arm| Chosen { arm, ..chosen });
-                Last::turn(chosen, next, turn)
-            } else {
-                let top = self.top();
-                let open = self.ranked().find_map(|arm| {
-                    let position = self.next_position(arm, top, self.instances)?;
-                    Some(Chosen {
-                        arm,
-                        level: top,
-                        position,
-                    })
-                });
-                let chosen = open.unwrap_or_else(|| self.repeat());
-                Last::turn(chosen, None, Turn::Repeat)
-            }
-        });
+        let last = self.turn(&mut rng);
         self.last = last;
         let (chosen, _) = last.chosen.expect("something is always chosen");
-        if self.sequence.is_empty() {
+        if !self.sequence.is_drawn() {
             // The first pull runs anywhere; the sequence is drawn from where.
-            let instance = Some(rng.random_range(0..self.instances as u32));
+            let instance = Some(rng.random_range(0..self.sequence.instances as u32));
             return Pull {
                 instance,
                 ..self.estimates.pull(chosen.arm, self.places[chosen.level])
@@ -661,19 +286,17 @@ impl Policy for Staged {
             return;
         }
         let arm = self.estimates.launched(round, pull);
-        self.begin(pull.instance.unwrap_or(0));
+        self.sequence.begin(pull.instance.unwrap_or(0));
         let level = self.level_of(pull.limit.get());
         let position = self.position_of(pull, level);
         let account = self.account(level);
-        let charged = self.cost(0, level);
+        let charged = self.pooled.cost(0, level);
         // Positions that were passed over are taken for unsolved at this level.
         let skipped: Vec<usize> = (self.belief.arms[arm].met[level] as usize
-            ..position.min(self.instances))
+            ..position.min(self.sequence.instances))
             .filter(|position| {
-                let cell = self.belief.arms[arm].cells.get(*position);
-                !cell.is_some_and(|cell| cell.is_known(level))
-                    && !self.is_pending(arm, *position)
-                    && self.is_hopeless(arm, *position, level)
+                self.is_open(arm, *position, level)
+                    && self.pooled.is_hopeless(arm, *position, level)
             })
             .collect();
         if !skipped.is_empty() {
@@ -699,7 +322,7 @@ impl Policy for Staged {
         let known = place.map(|place| self.pending.remove(place));
         let launched = known.unwrap_or_else(|| {
             let pull = seen.pull();
-            self.begin(pull.instance.unwrap_or(0));
+            self.sequence.begin(pull.instance.unwrap_or(0));
             let level = self.level_of(pull.limit.get());
             Launched {
                 round,
@@ -714,14 +337,13 @@ impl Policy for Staged {
             self.pending_of[launched.arm] -= 1;
         }
         let (shown, cost) = self.shown(&seen, launched.level);
-        let cost = cost.map_or(launched.charged, |cost| cost.max(LEAST * self.limits[0]));
+        let cost = cost.map_or(launched.charged, |cost| self.pooled.charged(cost));
         self.accounts[launched.account] += cost - launched.charged;
-        self.climbed = self.climbed.max(launched.level + 1);
+        self.granted[launched.level] += 1;
         let of_arm = &self.belief.arms[arm];
-        let cell = of_arm.cells.get(launched.position);
-        let from = cell.map_or(0, |cell| usize::from(cell.outlived));
+        let from = of_arm.outlived(launched.position);
         let before = of_arm.mean;
-        self.count(launched.position, from, shown);
+        self.pooled.count(launched.position, from, shown);
         self.belief.learn(arm, launched.position, shown);
         self.reorder(arm, before);
         self.runs += 1;
@@ -765,7 +387,7 @@ impl Policy for Staged {
     }
 
     fn wanted_arms(&self) -> Option<usize> {
-        let runs = self.spent() / self.cost(0, self.top());
+        let runs = self.spent() / self.pooled.cost(0, self.top());
         Some(((PACE * runs.sqrt()) as usize).max(FIRST_ARMS))
     }
 

@@ -90,7 +90,7 @@ impl Surrogate {
         }
     }
 
-    /// Up to where runs were measured.
+    /// The recorded runs that all others are made from.
     pub fn recorded(&self) -> &Recorded {
         &self.recorded
     }
@@ -167,9 +167,13 @@ impl Surrogate {
         (0..TREES as u64).map(tree).collect()
     }
 
-    fn average(&self, arm: ArmId, of: impl Fn(&RecordedRun) -> f64) -> f64 {
-        let configuration = self.arms.configuration(arm);
-        let (row, words) = (self.features.row(&configuration), plain(&configuration));
+    /// PAR10 of a configuration.
+    pub fn par10(&self, configuration: &Configuration) -> f64 {
+        self.average(configuration, |run| run.par10(self.recorded.cutoff))
+    }
+
+    fn average(&self, configuration: &Configuration, of: impl Fn(&RecordedRun) -> f64) -> f64 {
+        let (row, words) = (self.features.row(configuration), plain(configuration));
         let instances = 0..self.recorded.instances.len();
         let runs = instances.map(|instance| of(&self.drawn(&row, &words, instance)));
         runs.sum::<f64>() / self.recorded.instances.len() as f64
@@ -211,11 +215,13 @@ impl VirtualTarget for Surrogate {
     }
 
     fn gain(&self, arm: ArmId, limit: Limit, price: &Price) -> f64 {
-        self.average(arm, |run| run.gain(limit, price))
+        let configuration = self.arms.configuration(arm);
+        self.average(&configuration, |run| run.gain(limit, price))
     }
 
     fn censored(&self, arm: ArmId, limit: Limit) -> f64 {
-        self.average(arm, |run| f64::from(!run.is_rewarded(limit)))
+        let configuration = self.arms.configuration(arm);
+        self.average(&configuration, |run| f64::from(!run.is_rewarded(limit)))
     }
 }
 
@@ -400,13 +406,7 @@ pub fn fidelity(recorded: &Recorded, arms: &Space, parts: usize, seed: u64) -> f
         for (arm, configuration) in out.into_iter().zip(&left_out) {
             let arm = ArmId::from_index(arm);
             truth.push(recorded.par10(arm));
-            let (row, words) = (surrogate.features.row(configuration), plain(configuration));
-            let instances = 0..recorded.instances.len();
-            let times = instances.map(|instance| {
-                let run = surrogate.drawn(&row, &words, instance);
-                run.par10(recorded.cutoff)
-            });
-            made.push(times.sum::<f64>() / recorded.instances.len() as f64);
+            made.push(surrogate.par10(configuration));
         }
     }
     rank_correlation(&truth, &made)

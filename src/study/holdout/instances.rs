@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::super::error::StudyError;
 use super::super::source::limits_of;
+use crate::orchestrator::{Plan, State};
 use crate::policy::Problem;
 use crate::round::{ArmId, Limit, Purpose, Round, randomness};
 use crate::scenario::{Scenario, Target};
@@ -21,13 +22,22 @@ pub struct Holdout {
     pub training: Recorded,
     /// How many instances answers are judged on.
     pub test_instances: usize,
-    /// PAR10 of every arm on the training and on the test instances.
-    pub(super) par10: Vec<Par10>,
+    /// PAR10 of every recorded arm on the training and on the test instances.
+    par10: Vec<Par10>,
     /// What answers can be compared with.
     pub baselines: Baselines,
     /// What one run of every arm costs at the largest limit, on the training instances: the B of budgets.
     pub sweep: f64,
     gap: Gap,
+    /// What a run on the training instances begins with.
+    pub(super) plan: Plan,
+    made: Option<Made>,
+}
+
+/// Runs of all configurations of an open space, on the training and on the test instances.
+struct Made {
+    training: Surrogate,
+    test: Surrogate,
 }
 
 /// From the median arm to the best one.
@@ -110,6 +120,18 @@ impl Holdout {
         let problem = scenario
             .problem(limits_of(scenario)?)
             .with_instances(training.instances());
+        let made = match &scenario.target {
+            Target::Surrogate(surrogate) if scenario.space.opened().is_some() => {
+                let on = |part: &Recorded| -> Result<Surrogate, StudyError> {
+                    let is_in = |name: &str| part.instance_names().iter().any(|own| own == name);
+                    let made = Surrogate::open(&surrogate.spec, &scenario.space, is_in)?;
+                    made.ok_or(StudyError::NothingToTrainOn)
+                };
+                let (training, test) = (on(&training)?, on(test)?);
+                Some(Made { training, test })
+            }
+            _ => None,
+        };
         let par10: Vec<Par10> = (0..training.arms())
             .map(ArmId::from_index)
             .map(|arm| Par10 {
@@ -127,9 +149,38 @@ impl Holdout {
                 train: gap(par10.iter().map(|arm| arm.train)),
                 test: gap(par10.iter().map(|arm| arm.test)),
             },
+            plan: Plan::of(scenario, training.instance_names()),
+            made,
             par10,
             training,
         })
+    }
+
+    /// What runs a pull.
+    pub(super) fn target(&self) -> &dyn VirtualTarget {
+        match &self.made {
+            Some(made) => &made.training,
+            None => &self.training,
+        }
+    }
+
+    /// PAR10 of an arm of this run.
+    pub(super) fn par10(&self, state: &State, arm: ArmId) -> Par10 {
+        match &self.made {
+            Some(made) => {
+                let configuration = state.space().configuration(arm);
+                Par10 {
+                    train: made.training.par10(&configuration),
+                    test: made.test.par10(&configuration),
+                }
+            }
+            None => self.par10[arm.index()],
+        }
+    }
+
+    /// Whether arms are proposed on the way.
+    pub(super) fn is_open(&self) -> bool {
+        self.made.is_some()
     }
 
     /// The share of the gap from the median arm to the best one that these PAR10 close, in training and in test. Below
@@ -150,14 +201,18 @@ impl Holdout {
     }
 }
 
-/// The instances kept back, and all runs; those of a surrogate's listed arms.
+/// The instances kept back, and all runs: of a surrogate those of the listed arms, or of the recorded ones if the space is
+/// open.
 fn recorded(scenario: &Scenario) -> Result<(&[String], Recorded), StudyError> {
     let all = match &scenario.target {
         Target::Recorded(recorded) => Recorded::open(&recorded.spec)?,
         Target::Surrogate(surrogate) => {
             let all = Surrogate::open(&surrogate.spec, &scenario.space, |_| true)?;
             let all = all.ok_or(StudyError::NothingToTrainOn)?;
-            all.tabulated(&scenario.space)
+            match scenario.space.opened() {
+                Some(_) => all.recorded().clone(),
+                None => all.tabulated(&scenario.space),
+            }
         }
         other => {
             return Err(StudyError::NotRecorded {

@@ -7,9 +7,10 @@ use super::super::workers::in_order;
 use super::instances::{Holdout, Par10};
 use super::mark::{MarkSums, Marks};
 use super::points::points;
-use crate::policy::{Policy, PolicyKind};
-use crate::round::{ArmId, Purpose, Round, randomness};
-use crate::target::VirtualTarget;
+use crate::journal::{Learned, OutcomeRecord};
+use crate::orchestrator::{Next, Plan, State};
+use crate::policy::PolicyKind;
+use crate::round::ArmId;
 
 /// What the shortest run costs, in seconds: starting a program is not free.
 const LEAST_COST: f64 = 0.01;
@@ -30,8 +31,8 @@ pub struct HoldoutPlan {
     pub seed: u64,
     /// How many repetitions run at a time.
     pub threads: usize,
-    /// Pulls in flight in every repetition.
-    pub slots: usize,
+    /// Pulls in flight in every repetition. With several numbers, all policies play with each of them.
+    pub slots: Vec<usize>,
 }
 
 /// What budgets are counted in.
@@ -54,7 +55,13 @@ impl Unit {
 }
 
 impl HoldoutPlan {
-    /// How often a policy plays.
+    /// Every policy with every number of slots.
+    pub(super) fn players(&self) -> Vec<(&PolicyKind, usize)> {
+        let with_slots = |policy| self.slots.iter().map(move |slots| (policy, *slots));
+        self.policies.iter().flat_map(with_slots).collect()
+    }
+
+    /// How often a policy plays with one number of slots.
     pub(super) fn plays(&self) -> u64 {
         self.holdouts.len() as u64 * self.repetitions
     }
@@ -66,7 +73,7 @@ impl HoldoutPlan {
             .holdouts
             .iter()
             .map(|holdout| self.unit.seconds(holdout));
-        let repetitions = self.policies.len() as f64 * self.repetitions as f64;
+        let repetitions = self.players().len() as f64 * self.repetitions as f64;
         (repetitions * longest * holdouts.sum::<f64>()) as u64
     }
 }
@@ -92,31 +99,32 @@ pub(super) struct Judged {
     pub(super) is_answered: bool,
 }
 
-/// Plays everything and returns the marks, in the order of the policies.
+/// Plays everything and returns the marks, in the order of the policies; of each, in the order of the slots.
 pub fn judge_all(plan: &HoldoutPlan, progress: &Progress) -> Vec<Marks> {
     let points = points(&plan.budgets);
     let plays = plan.plays();
-    let games = (plan.policies.len() as u64).saturating_mul(plays);
-    let mut marks = Vec::with_capacity(plan.policies.len());
+    let players = plan.players();
+    let games = (players.len() as u64).saturating_mul(plays);
+    let mut marks = Vec::with_capacity(players.len());
     let mut tally = MarkSums::new(&points);
     in_order(
         games,
         plan.threads,
         |game| {
-            let policy = &plan.policies[(game / plays) as usize];
+            let (policy, slots) = players[(game / plays) as usize];
             let holdout = &plan.holdouts[(game % plays / plan.repetitions) as usize];
             progress.at(|| format!("{} {}", holdout.name, policy.name()));
             let seed = seed_of(plan.seed, game % plays);
             let unit = plan.unit.seconds(holdout);
             let points: Vec<f64> = points.iter().map(|point| point * unit).collect();
-            play(holdout, policy, (seed, plan.slots), &points, &|more| {
+            play(holdout, policy, (seed, slots), &points, &|more| {
                 progress.advance(more);
             })
         },
         |game, judged| {
             tally.add(&judged);
             if (game + 1) % plays == 0 {
-                marks.push(tally.marks(plan, &plan.policies[marks.len()]));
+                marks.push(tally.marks(plan, players[marks.len()]));
                 tally = MarkSums::new(&points);
             }
         },
@@ -133,34 +141,38 @@ fn play(
     points: &[f64],
     news: &dyn Fn(u64),
 ) -> Vec<Judged> {
-    let mut policy = policy.build(&holdout.problem);
+    let mut state = State::new(Plan {
+        policy: policy.clone(),
+        seed,
+        ..holdout.plan.clone()
+    });
     let mut judged: Vec<Judged> = Vec::with_capacity(points.len());
-    let (mut spent, mut runs, mut censored, mut gain) = (0.0, 0, 0, 0.0);
+    let mut spent = 0.0;
     let mut told = 0;
-    let (mut launched, mut flight) = (0, InFlight::new(slots));
+    let mut flight = InFlight::new(slots);
     loop {
-        while flight.has_free_slot() {
-            launched += 1;
-            let round = Round(launched);
-            let pull = policy.choose(round, &mut randomness(seed, round, Purpose::Choose));
-            let pull = holdout.training.with_instance(seed, round, pull);
-            policy.launched(round, pull);
-            let ran = holdout.training.run(seed, round, pull);
-            flight.launch(round, ran, ran.consumption.max(LEAST_COST));
+        while flight.has_free_slot()
+            && let Next::Pull(pull) = state.choose()
+        {
+            if let Some(arm) = state.opening(pull.arm) {
+                state.open(&arm);
+            }
+            state.launched(&pull);
+            let ran = match state.drawn_configuration(pull.arm) {
+                Some(configuration) => {
+                    let target = holdout.target();
+                    target.run_configuration(seed, pull.round, pull.pull(), &configuration)
+                }
+                None => holdout.target().run(seed, pull.round, pull.pull()),
+            };
+            flight.launch(pull, ran, ran.consumption.max(LEAST_COST));
         }
         let landed = flight.land().expect("every slot has a pull");
         while points
             .get(judged.len())
             .is_some_and(|point| *point < spent + landed.cost)
         {
-            let answer = Judged {
-                spent,
-                runs,
-                censored,
-                gain,
-                ..judge(holdout, policy.as_ref())
-            };
-            judged.push(answer);
+            judged.push(judge(holdout, &state, spent));
             let seconds = points[judged.len() - 1] as u64;
             news(seconds - told);
             told = seconds;
@@ -168,32 +180,104 @@ fn play(
         if judged.len() == points.len() {
             break;
         }
-        let seen = landed.seen;
-        let mut rng = randomness(seed, landed.round, Purpose::Observe);
-        policy.observe(landed.round, seen, &mut rng);
+        state.learned(&Learned {
+            pull: landed.pull,
+            observation: landed.seen,
+            outcome: OutcomeRecord {
+                outcome: landed.pull.round.0,
+                consumption: Some(landed.cost),
+                ..OutcomeRecord::default()
+            },
+        });
         spent += landed.cost;
-        runs += 1;
-        censored += u64::from(seen.is_censored());
-        gain += seen.gain(&holdout.problem.price);
     }
     judged
 }
 
 /// Judges the current answer.
-fn judge(holdout: &Holdout, policy: &dyn Policy) -> Judged {
+fn judge(holdout: &Holdout, state: &State, spent: f64) -> Judged {
     let first = ArmId::from_index(0);
-    let answer = policy.answer(Some(holdout.full_limit()));
-    let pair = policy.recommend();
-    let worth = |arm: ArmId| holdout.par10[arm.index()];
+    let answer = state.recommended(Some(holdout.full_limit()));
+    let pair = state.recommended(None);
+    let worth = |arm: ArmId| holdout.par10(state, arm);
     let of_answer = worth(answer.map_or(first, |answer| answer.pull.arm));
+    let tally = state.tally();
     Judged {
-        spent: 0.0,
-        runs: 0,
-        censored: 0,
-        gain: 0.0,
+        spent,
+        runs: tally.learned,
+        censored: tally.censored + tally.failed,
+        gain: tally.gain,
         par10: of_answer,
         shares: holdout.shares(of_answer),
         pair: worth(pair.map_or(first, |pair| pair.pull.arm)).test,
         is_answered: answer.is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::round::{Purpose, Round, randomness};
+    use crate::target::VirtualTarget;
+
+    /// Arms and instances with times that spread over limits; some runs never end, some fail.
+    fn scenario(folder: &std::path::Path) -> crate::scenario::Scenario {
+        use rand::RngExt;
+        let mut rng = randomness(5, Round(1), Purpose::Target);
+        let row = |instance: usize| {
+            let cell = |_| match rng.random_range(0..10) {
+                0 => ",failed".to_owned(),
+                1..4 => ",unsolved".to_owned(),
+                _ => format!(",{:.3}", 10f64.powf(rng.random_range(-2.0..2.0))),
+            };
+            format!("i{instance}{}\n", (0..6).map(cell).collect::<String>())
+        };
+        let rows: String = (0..30).map(row).collect();
+        let matrix = format!("instance,a,b,c,d,e,f\n{rows}");
+        std::fs::write(folder.join("m.csv"), matrix).unwrap();
+        let text = "target: {recorded: {consumption: m.csv, cutoff: 100s}}\nlimits: {grid: [0.1s, 1s, 10s, 100s]}\n";
+        let scenario = crate::scenario::parse(text, "s.yaml".as_ref(), folder);
+        scenario.unwrap().scenario
+    }
+
+    /// The protocol once more, by hand, without a run's state.
+    #[test]
+    fn a_play_is_what_the_policy_does_by_itself_on_the_training_instances() {
+        let folder = tempfile::tempdir().unwrap();
+        let scenario = scenario(folder.path());
+        let holdouts = Holdout::random_halves(&scenario, 3, 7).unwrap();
+        for name in ["levels", "similar-ts", "halving:common=true", "rcucb"] {
+            let kind = PolicyKind::parse(name).unwrap();
+            for (half, holdout) in (0..).zip(&holdouts) {
+                let points: Vec<f64> = [0.1, 1.0, 10.0].map(|b| b * holdout.sweep).into();
+                let seed = seed_of(7, half);
+                let judged = play(holdout, &kind, (seed, 1), &points, &|_| ());
+                let mut policy = kind.build(&holdout.problem);
+                let (mut spent, mut runs, mut number) = (0.0, 0, 0);
+                let mut arms = vec![];
+                while arms.len() < points.len() {
+                    number += 1;
+                    let round = Round(number);
+                    let mut rng = randomness(seed, round, Purpose::Choose);
+                    let pull = policy.choose(round, &mut rng);
+                    let pull = holdout.training.with_instance(seed, round, pull);
+                    policy.launched(round, pull);
+                    let ran = holdout.training.run(seed, round, pull);
+                    let cost = ran.consumption.max(0.01);
+                    while arms.len() < points.len() && spent + cost > points[arms.len()] {
+                        let answer = policy.answer(Some(pull.limit.max(holdout.full_limit())));
+                        let arm = answer.map_or(ArmId::from_index(0), |answer| answer.pull.arm);
+                        let par10 = holdout.training.par10(arm);
+                        arms.push((spent, runs, par10));
+                    }
+                    let mut rng = randomness(seed, round, Purpose::Observe);
+                    policy.observe(round, ran.observation, &mut rng);
+                    spent += cost;
+                    runs += 1;
+                }
+                let seen = judged.iter().map(|at| (at.spent, at.runs, at.par10.train));
+                assert_eq!(seen.collect::<Vec<_>>(), arms, "{name}, half {half}");
+            }
+        }
     }
 }

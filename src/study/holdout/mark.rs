@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::super::result::{Estimate, label};
 use super::super::statistics::Running;
+use super::super::table::counted;
 use super::instances::Baselines;
 use super::judge::{HoldoutPlan, Judged, Unit};
 use crate::policy::PolicyKind;
@@ -18,8 +19,13 @@ pub struct Marks {
     pub policy: &'static str,
     /// Every option in force, defaults included.
     pub parameters: Map<String, Value>,
-    /// How many arms there were.
+    /// How many arms there were; on an open space, how many a run begins with.
     pub arms: usize,
+    /// Whether arms were proposed on the way.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_open: bool,
+    /// Pulls in flight.
+    pub slots: usize,
     /// How many limits there were.
     pub limits: usize,
     /// How many instances it played on.
@@ -117,7 +123,7 @@ impl MarkSums {
         }
     }
 
-    pub(super) fn marks(&self, plan: &HoldoutPlan, policy: &PolicyKind) -> Marks {
+    pub(super) fn marks(&self, plan: &HoldoutPlan, (policy, slots): (&PolicyKind, usize)) -> Marks {
         let holdout = &plan.holdouts[0];
         let units = plan
             .holdouts
@@ -144,7 +150,12 @@ impl MarkSums {
             baselines: Baselines::mean(&plan.holdouts),
             budgets: points().filter(is_budget).map(mark).collect(),
             curve: points().map(mark).collect(),
-            label: label(policy),
+            label: match plan.slots[..] {
+                [1] => label(policy),
+                _ => format!("{}, {}", label(policy), counted(slots as u64, "slot")),
+            },
+            slots,
+            is_open: holdout.is_open(),
         }
     }
 }

@@ -23,7 +23,7 @@
 //!     repetitions: 2,
 //!     seed: 1,
 //!     threads: 1,
-//!     slots: 1,
+//!     slots: vec![1],
 //! };
 //! let marks = judge_all(&plan, &Progress::silent());
 //! assert!(marks[0].budgets[0].test.mean.is_some_and(|par10| (par10 - 0.5).abs() < 1e-9));

@@ -33,7 +33,7 @@ pub fn text(marks: &[Marks], to: &mut dyn Write) -> io::Result<()> {
         to,
         "{}: {} x {}, {}, {}, {}",
         first.problem,
-        counted(first.arms as u64, "arm"),
+        arms(first),
         counted(first.limits as u64, "limit"),
         counted(first.training as u64, "training instance"),
         counted(first.test as u64, "test instance"),
@@ -49,8 +49,13 @@ pub fn text(marks: &[Marks], to: &mut dyn Write) -> io::Result<()> {
     let known = &first.baselines;
     writeln!(
         to,
-        "test PAR10 at {}: best possible {}{}, best training arm {} ({}{} in training), median arm {}",
+        "test PAR10 at {}{}: best possible {}{}, best training arm {} ({}{} in training), median arm {}",
         rounded(first.cutoff),
+        if first.is_open {
+            ", of the recorded arms"
+        } else {
+            ""
+        },
         grouped(known.best_test.test, 1),
         known
             .best_test
@@ -94,14 +99,17 @@ pub fn text_of_several(scenarios: &[Vec<Marks>], to: &mut dyn Write) -> io::Resu
     let label = |policy: usize| scenarios[0][policy].label.clone();
     let budgets = first.budgets.iter().map(budget);
     let heads: Vec<String> = [String::new()].into_iter().chain(budgets).collect();
-    let share = |marks: &Marks, place: usize| marks.budgets[place].share.mean;
-    let text = |share: Option<f64>| share.map_or("none".into(), |share| format!("{share:.2}"));
+    let share = |marks: &Marks, place: usize| marks.budgets[place].share;
+    let text = |share: Estimate| match share.mean {
+        Some(_) => estimate(share, 2),
+        None => "none".into(),
+    };
     writeln!(
         to,
         "Share of the gap closed from the median arm to the best arm, by training PAR10.\n"
     )?;
     for marks in scenarios {
-        let (name, arms) = (&marks[0].problem, counted(marks[0].arms as u64, "arm"));
+        let (name, arms) = (&marks[0].problem, arms(&marks[0]));
         let instances = counted(marks[0].training as u64, "training instance");
         writeln!(to, "{name}: {arms}, {instances}")?;
         let rows = marks.iter().map(|marks| {
@@ -113,27 +121,41 @@ pub fn text_of_several(scenarios: &[Vec<Marks>], to: &mut dyn Write) -> io::Resu
     }
     writeln!(
         to,
-        "Mean (worst) over {}, {}:",
+        "Mean ± standard error (worst) over {}, {}:",
         counted(scenarios.len() as u64, "scenario"),
         counted(first.halves as u64 * first.repetitions, "run of each")
             .replace("run of eachs", "runs of each"),
     )?;
     let rows = policies().map(|policy| {
         let cells = (0..first.budgets.len()).map(|place| {
-            let shares = scenarios
-                .iter()
-                .filter_map(|marks| share(&marks[policy], place));
-            let shares: Vec<f64> = shares.collect();
-            if shares.is_empty() {
+            let shares = scenarios.iter().map(|marks| share(&marks[policy], place));
+            let known: Vec<Estimate> = shares.filter(|share| share.mean.is_some()).collect();
+            let means: Vec<f64> = known.iter().filter_map(|share| share.mean).collect();
+            if means.is_empty() {
                 return "none".to_owned();
             }
-            let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-            let worst = shares.iter().copied().fold(f64::INFINITY, f64::min);
-            format!("{mean:.2} ({worst:.2})")
+            let count = means.len() as f64;
+            // Of the mean of these scenarios, not of all that there might be.
+            let squares: Option<f64> = known.iter().map(|share| Some(share.se?.powi(2))).sum();
+            let mean = Estimate {
+                mean: Some(means.iter().sum::<f64>() / count),
+                se: squares.map(|sum| sum.sqrt() / count),
+            };
+            let worst = means.iter().copied().fold(f64::INFINITY, f64::min);
+            format!("{} ({worst:.2})", estimate(mean, 2))
         });
         [label(policy)].into_iter().chain(cells).collect()
     });
     aligned(&heads, &rows.collect::<Vec<Vec<String>>>(), &[0], to)
+}
+
+/// How many arms there are, if it is known.
+fn arms(marks: &Marks) -> String {
+    if marks.is_open {
+        "an open space".into()
+    } else {
+        counted(marks.arms as u64, "arm")
+    }
 }
 
 /// A budget as it was given.
@@ -219,7 +241,7 @@ pub fn curves_csv(marks: &[Marks], to: impl Write) -> io::Result<()> {
 
 fn csv(marks: &[Marks], to: impl Write, which: impl Fn(&Marks) -> &[Mark]) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(to);
-    let known = ["problem", "policy", "parameters", "arms", "limits"];
+    let known = ["problem", "policy", "parameters", "slots", "arms", "limits"];
     let known = known
         .into_iter()
         .chain(["training", "test", "cutoff", "halves", "repetitions"])
@@ -247,6 +269,7 @@ fn csv(marks: &[Marks], to: impl Write, which: impl Fn(&Marks) -> &[Mark]) -> io
                 marks.problem.clone(),
                 marks.policy.to_owned(),
                 parameters.clone(),
+                marks.slots.to_string(),
                 marks.arms.to_string(),
                 marks.limits.to_string(),
                 marks.training.to_string(),

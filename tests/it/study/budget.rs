@@ -262,3 +262,21 @@ fn with_slots_pulls_are_in_flight_together() {
         assert!(mark["spent"]["mean"].as_f64() <= mark["cpu"].as_f64());
     }
 }
+
+#[test]
+fn several_numbers_of_slots_are_compared() {
+    let matrix = Matrix::new(TWO_ARMS, FULL);
+    let budget = ["--budget", "20s,60s", "--repetitions", "3"];
+    let study = |slots: &str| matrix.study(&[&budget[..], &["--slots", slots]].concat());
+    let (one, four, both) = (study("1"), study("4"), study("1,4,4"));
+    assert_eq!(both, json!([one[0], four[0]]));
+    assert_eq!(
+        (&both[0]["slots"], &both[1]["slots"]),
+        (&json!(1), &json!(4))
+    );
+    let file = matrix.file();
+    let text = stdout(&[&[file.as_str(), "--slots", "1,4"], &budget[..]].concat());
+    assert!(text.contains("fixed, 4 slots"), "{text}");
+    let refused = refusal(&[&file, "--slots", "1,4"]);
+    assert!(refused.contains("several numbers of slots"), "{refused}");
+}

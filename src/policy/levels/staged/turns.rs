@@ -1,0 +1,204 @@
+//! What is pulled next: the climb, the draws, the rungs, repeated runs.
+
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
+use rand_pcg::Pcg64Mcg;
+
+use super::super::rungs::Window;
+use super::{Chosen, Staged};
+use crate::policy::Why;
+use crate::policy::explanation::{Last, Turn};
+
+/// Pulls at each limit before the climb goes on: with a single one, an instance that nobody solves would raise the limits.
+/// With two, the first reward still costs less than three times the run that brings it, plus one pull at each smaller limit.
+const TRIES: u32 = 2;
+
+/// Arms whose means differ by less are equally good.
+const TIE: f64 = 1e-9;
+
+impl Staged {
+    /// Whose turn it is: a climb until something ends, then draws for their share, rungs, and in the end whatever is left.
+    pub(super) fn turn(&self, rng: &mut Pcg64Mcg) -> Last<Chosen> {
+        if !self.pooled.has_ended() {
+            return Last::climb(self.climb());
+        }
+        let window = self.window();
+        let drawn = self.is_for_draws(&window).then(|| self.draw(rng));
+        drawn.flatten().unwrap_or_else(|| {
+            if let Some((chosen, turn)) = self.halve(&window) {
+                let next = self.best().filter(|best| *best != chosen.arm);
+                let next = next.map(|arm| Chosen { arm, ..chosen });
+                return Last::turn(chosen, next, turn);
+            }
+            let level = self.top();
+            let open = self.ranked().find_map(|arm| {
+                let position = self.next_position(arm, level)?;
+                Some(Chosen {
+                    arm,
+                    level,
+                    position,
+                })
+            });
+            let chosen = open.unwrap_or_else(|| self.repeat());
+            Last::turn(chosen, None, Turn::Repeat)
+        })
+    }
+
+    /// The next position for an arm at a level, if one is left in the first pass.
+    fn next_position(&self, arm: usize, level: usize) -> Option<usize> {
+        let of_arm = &self.belief.arms[arm];
+        let is_open = |position: &usize| {
+            self.is_open(arm, *position, level)
+                && !self.pooled.is_hopeless(arm, *position, level)
+        };
+        (of_arm.met[level] as usize..self.sequence.instances).find(is_open)
+    }
+
+    /// What has met the fewest instances at a level among these arms, and where it runs next.
+    fn least_met(&self, arms: impl Iterator<Item = usize>, level: usize) -> Option<Chosen> {
+        let mut best: Option<(u32, Chosen)> = None;
+        for arm in arms {
+            let met = self.belief.arms[arm].met[level] + self.pending_of[arm];
+            if best.as_ref().is_some_and(|(fewest, _)| met >= *fewest) {
+                continue;
+            }
+            if let Some(position) = self.next_position(arm, level) {
+                let chosen = Chosen {
+                    arm,
+                    level,
+                    position,
+                };
+                best = Some((met, chosen));
+            }
+        }
+        best.map(|(_, chosen)| chosen)
+    }
+
+    fn ranked(&self) -> impl Iterator<Item = usize> {
+        let arms = self.order.iter().map(|arm| *arm as usize);
+        arms.filter(|arm| !self.is_beaten[*arm])
+    }
+
+    /// Nothing has ended yet: after some pulls at a limit the next larger one is tried, always with another arm and another
+    /// instance. Past the largest limit all levels are granted the same consumption: what ends soon may be rare.
+    fn climb(&self) -> Chosen {
+        let used = |level: &usize| self.accounts[*level];
+        let is_next = |level: &usize| self.granted[*level] < TRIES;
+        let mut levels = 0..self.limits.len();
+        let least = levels.clone().min_by(|a, b| used(a).total_cmp(&used(b)));
+        let level = levels.find(is_next).or(least).unwrap_or(0);
+        let launched = self.runs as usize + self.pending.len();
+        let tried = |arm: &usize| {
+            let count = self.estimates.arm_count(*arm);
+            count.observed + count.pending
+        };
+        let arm = (0..self.arms()).min_by_key(tried).unwrap_or(0);
+        let after = launched % self.sequence.instances;
+        // All instances from there on, then further passes.
+        let first_pass = (after..self.sequence.instances).chain(0..after);
+        let positions = first_pass.chain(self.sequence.instances..);
+        let is_open = |position: &usize| self.is_open(arm, *position, level);
+        let position = positions.into_iter().find(is_open).unwrap_or(after);
+        Chosen {
+            arm,
+            level,
+            position,
+        }
+    }
+
+    /// The least served rung plays, and in it the arm that has met the fewest instances.
+    fn halve(&self, window: &Window) -> Option<(Chosen, Turn)> {
+        let mut rungs: Vec<usize> = (window.lowest..=window.top).collect();
+        rungs.sort_by(|a, b| self.accounts[*a].total_cmp(&self.accounts[*b]));
+        rungs.into_iter().find_map(|level| {
+            let arms = window.arms(level, self.arms());
+            let chosen = self.least_met(self.ranked().take(arms), level)?;
+            let turn = Turn::Level {
+                rung: (level - window.lowest) as u32 + 1,
+                rungs: window.rungs() as u32,
+                arms,
+                met: self.belief.arms[chosen.arm].met[level],
+                instances: self.sequence.instances as u32,
+            };
+            Some((chosen, turn))
+        })
+    }
+
+    /// The largest of random draws from the posterior, at the limit that says most per second. Half of the time not the
+    /// answer of now, so that its rivals are looked at.
+    fn draw(&self, rng: &mut Pcg64Mcg) -> Option<Last<Chosen>> {
+        let open: Vec<usize> = self
+            .ranked()
+            .filter(|arm| !self.belief.is_complete(*arm))
+            .collect();
+        let incumbent = self.order[0] as usize;
+        let largest = |without: Option<usize>, rng: &mut Pcg64Mcg| {
+            let mut last = Last::by(Why::Sample);
+            for arm in open.iter().filter(|arm| Some(**arm) != without) {
+                let of_arm = &self.belief.arms[*arm];
+                let normal: f64 = StandardNormal.sample(rng);
+                let variance = of_arm.variance / f64::from(1 + self.pending_of[*arm]);
+                last.enter(*arm, of_arm.mean + variance.sqrt() * normal);
+            }
+            last
+        };
+        let mut last = largest(None, rng);
+        if last.chosen.is_some_and(|(arm, _)| arm == incumbent) && rng.random_bool(0.5) {
+            let others = largest(Some(incumbent), rng);
+            if others.chosen.is_some() {
+                last = others;
+            }
+        }
+        let (arm, draw) = last.chosen?;
+        let levels = self.pooled.floor()..=self.top();
+        let is_open = |level: &usize| self.next_position(arm, *level).is_some();
+        let level = self
+            .belief
+            .most_informative(arm, levels.filter(is_open), |from, to| self.pooled.cost(from, to))?;
+        let position = self.next_position(arm, level)?;
+        let chosen = Chosen {
+            arm,
+            level,
+            position,
+        };
+        let runner_up = last.runner_up.map(|(arm, draw)| {
+            let position = self.belief.arms[arm].met[level] as usize;
+            let rival = Chosen {
+                arm,
+                level,
+                position,
+            };
+            (rival, draw)
+        });
+        Some(Last {
+            why: Why::Sample,
+            chosen: Some((chosen, draw)),
+            runner_up,
+            turn: Some(Turn::Largest),
+        })
+    }
+
+    /// All instances were met by all that matter: those that may still be best run on them again, the least run first.
+    fn repeat(&self) -> Chosen {
+        let level = self.top();
+        let best = &self.belief.arms[self.order[0] as usize];
+        let deviation = |arm: usize| self.belief.arms[arm].variance.sqrt();
+        let is_rival =
+            |arm: &usize| self.belief.arms[*arm].mean + 2.0 * deviation(*arm) >= best.mean - TIE;
+        let count = |arm: &usize| self.belief.arms[*arm].met[level] + self.pending_of[*arm];
+        let rivals = self.ranked().filter(is_rival);
+        let arm = rivals.min_by_key(count).unwrap_or(self.order[0] as usize);
+        #[expect(
+            clippy::maybe_infinite_iter,
+            reason = "past its last cell an arm is not known"
+        )]
+        let position = (self.belief.arms[arm].met[level] as usize..)
+            .find(|position| self.is_open(arm, *position, level))
+            .unwrap_or(0);
+        Chosen {
+            arm,
+            level,
+            position,
+        }
+    }
+}
