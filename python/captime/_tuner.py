@@ -176,7 +176,7 @@ class Tuner:
             return self._messages()
 
     def close(self) -> None:
-        """Ends captime. With a journal, everything told is on disk afterwards."""
+        """Ends captime. With a journal, everything you have told it is on disk afterwards."""
         with self._lock:
             for stream in (self._process.stdin, self._process.stdout):
                 if stream is not None:

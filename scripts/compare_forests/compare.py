@@ -217,7 +217,7 @@ def fit_table(bench, table, peers, splits):
 
     def leaves(ours, theirs):
         if mean(ours, "leaves") is None:
-            return "not told"
+            return "unknown"
         return f"{mean(ours, 'leaves'):.1f} ({100 * (mean(ours, 'leaves') / mean(theirs, 'leaves') - 1):+.1f} %)"
 
     def predicting(ours, theirs):

@@ -1,109 +1,165 @@
-"""The table of scripts/compare-tuners."""
+"""scripts/compare-tuners: runs the tuners, keeps their answers in CSV files, and makes tables and pictures of those."""
 
 import argparse
+import csv
 import json
 import math
 import os
 import statistics
-import subprocess
 import sys
-import tempfile
-from concurrent.futures import ProcessPoolExecutor
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
 
-from replay import Replay, invent, seconds  # noqa: E402
+from target import Purse, Target, seconds  # noqa: E402
+from tuners import TUNERS  # noqa: E402
+
+COLUMNS = ["tuner", "seed", "budget", "test_par10", "spent", "runs", "own_cpu_seconds", "configuration"]
+SHIPPED = [os.path.join(HERE, "../../examples/recorded", name) for name in ("replay.yaml", "surrogate.yaml")]
+COLOURS = {
+    "captime": "#c0392b", "captime, rcucb": "#e59866", "captime, halving": "#d98880", "SMAC3": "#1b6ca8",
+    "SMAC3 as it comes": "#7fb3d5", "irace": "#2e8b57", "Optuna": "#7a4fa3", "random search": "#888888",
+}
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="scripts/compare-tuners", description="captime's policies against other tuners.")
-    parser.add_argument("--scenario", help="a scenario with a recorded matrix and a file of arms [default: simulated runs]")
-    parser.add_argument("--budget", default="1h,10h", help="CPU times to spend [default: 1h,10h]")
-    parser.add_argument("--seeds", type=int, default=10, help="repetitions of everything [default: 10]")
-    parser.add_argument("--policy", action="append", help="a policy of captime; repeatable [default: similar-ts, rcucb, uniform]")
-    parser.add_argument("--peers", default="random,optuna,smac,irace", help="tuners to compare with")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="repetitions at a time [default: one per CPU]")
-    parser.add_argument("--json", help="also write all answers to this file")
-    parser.add_argument("--pull", metavar="SCENARIO", help="instead: tuners on the open space of this scenario (a surrogate, or a command), all runs through `captime pull`")
-    parser.add_argument("--tuners", default="captime,captime-rcucb,captime-halving,random,optuna,smac-ac,smac-log,irace", help="with --pull: whom to compare")
-    parser.add_argument("--out", default="compare-tuners.csv", help="with --pull: results; what is in it is not run again [default: compare-tuners.csv]")
-    parser.add_argument("--svg", help="with --pull: also draw the picture")
+    parser = argparse.ArgumentParser(
+        prog="scripts/compare-tuners",
+        description="captime beside other tuners: equal budgets of CPU time, every run through `captime pull`, answers judged on instances kept back.")
+    parser.add_argument("scenario", nargs="*", default=[os.path.relpath(path) for path in SHIPPED],
+                        help="scenarios with a space or a file of arms [default: the recorded runs that ship, replayed and as a surrogate]")
+    parser.add_argument("--budget", default="10s,30s,100s", help="CPU times to spend on runs [default: 10s,30s,100s]")
+    parser.add_argument("--seeds", type=int, default=5, help="repetitions of everything [default: 5]")
+    parser.add_argument("--tuners", default=";".join(TUNERS), help=f"which ones, separated by semicolons [default: {'; '.join(TUNERS)}]")
+    parser.add_argument("--out", default="compare-tuners", help="folder of the results; what is in it is not run again [default: compare-tuners]")
+    parser.add_argument("--draw", action="store_true", help="only make the tables and pictures again")
     return parser.parse_args()
 
 
-def play(job):
-    from peers import PEERS
-
-    name, path, budgets, seed = job
-    replay = Replay.read(path)
-    purse = PEERS[name](replay, budgets, seed)
-    worth = [None if arm is None else (replay.test(arm), replay.training(arm)) for arm in purse.answers]
-    return name, seed, worth, purse.spent, purse.runs, getattr(purse, "overspent", []), getattr(purse, "why", None)
+def read(path):
+    if not os.path.exists(path):
+        return []
+    with open(path) as file:
+        return list(csv.DictReader(file))
 
 
-def cell(values):
-    if not values:
-        return "no answer"
-    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
-    mean = f"{statistics.mean(values):.0f}"
-    return mean if error is None else f"{mean} ± {error:.0f}"
+def compare(scenario, tuners, budgets, seeds, out):
+    """Runs what is missing in the CSV file."""
+    done = {(row["tuner"], int(row["seed"]), float(row["budget"])) for row in read(out)}
+    missing = [(seed, name) for seed in range(1, seeds + 1) for name in tuners if any((name, seed, budget) not in done for budget in budgets)]
+    if not missing:
+        return
+    target = Target(scenario)
+    print(f"{scenario}: {len(target.training)} training and {len(target.test)} test instances, cutoff {target.cutoff:g} s", file=sys.stderr)
+    for seed, name in missing:
+        todo = [budget for budget in budgets if (name, seed, budget) not in done]
+        purse = Purse(target, todo)
+        TUNERS[name](target, purse, seed)
+        is_new = not os.path.exists(out)
+        with open(out, "a", newline="") as file:
+            writer = csv.writer(file)
+            if is_new:
+                writer.writerow(COLUMNS)
+            for budget, (configuration, spent, runs, own) in zip(todo, purse.answers):
+                par10 = target.judge(configuration) if configuration else math.nan
+                writer.writerow([name, seed, budget, f"{par10:.6g}", f"{spent:.6g}", runs, f"{own:.3f}", json.dumps(configuration)])
+                print(f"{name}, seed {seed}, {budget:g} s: test PAR10 {par10:.4g} after {runs} runs", file=sys.stderr, flush=True)
+
+
+def summary(rows):
+    """By tuner and budget: mean, standard error, and how many seeds gave no answer."""
+    curves = {}
+    for row in rows:
+        curves.setdefault(row["tuner"], {}).setdefault(float(row["budget"]), []).append(row)
+    points = {}
+    for name, curve in curves.items():
+        points[name] = {}
+        for budget, of in sorted(curve.items()):
+            values = [float(row["test_par10"]) for row in of if row["test_par10"] != "nan"]
+            error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+            points[name][budget] = (statistics.mean(values) if values else math.nan, error, len(of) - len(values), of)
+    return points
+
+
+def table(rows):
+    points = summary(rows)
+    budgets = sorted({budget for curve in points.values() for budget in curve})
+    lines = ["Test PAR10 in milliseconds, mean ± standard error over seeds, by CPU time spent on runs. The last columns are for the largest budget.\n",
+             "| tuner | seeds | " + " | ".join(f"{budget:g} s" for budget in budgets) + " | runs | its own CPU time | |", "|---|" + "---|" * (len(budgets) + 4)]
+    for name, curve in points.items():
+        cells = []
+        for budget in budgets:
+            mean, error, without, _ = curve.get(budget, (math.nan, 0.0, 0, []))
+            spread = f" ± {1000 * error:.1f}" if error else ""
+            cells.append("no answer" if math.isnan(mean) else f"{1000 * mean:.1f}{spread}" + (f" ({without} without answer)" if without else ""))
+        last = curve[max(curve)][3]
+        runs, own = (statistics.mean(float(row[key]) for row in last) for key in ("runs", "own_cpu_seconds"))
+        over = max(float(row["spent"]) / float(row["budget"]) for _, _, _, of in curve.values() for row in of)
+        note = f"spends up to {over:.2f} of a budget" if over > 1.02 else ""
+        lines.append(f"| {name} | {len(last)} | " + " | ".join(cells) + f" | {runs:.0f} | {own:.1f} s | {note} |")
+    return "\n".join(lines) + "\n"
+
+
+def picture(rows):
+    """Test PAR10 against the budget, both on log scales, with bands of one standard error."""
+    points = {name: {budget: (mean, error) for budget, (mean, error, _, _) in curve.items() if not math.isnan(mean)} for name, curve in summary(rows).items()}
+    ends = [value for curve in points.values() for mean, error in curve.values() for value in (mean - error, mean + error) if value > 0]
+    budgets = sorted({budget for curve in points.values() for budget in curve})
+    left, right, top, bottom = 64, 500, 24, 320
+    low, high = math.log(min(ends) / 1.05), math.log(max(ends) * 1.05)
+
+    def x(budget):
+        return left + (right - left) * math.log(budget / budgets[0]) / (math.log(budgets[-1] / budgets[0]) or 1)
+
+    def y(value):
+        return bottom - (bottom - top) * (math.log(max(value, math.exp(low))) - low) / (high - low)
+
+    steps = [factor * 10.0**power for power in range(-4, 6) for factor in (1, 1.5, 2, 3, 5, 7) if low <= math.log(factor * 10.0**power) <= high]
+    svg = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 372" font-family="sans-serif" font-size="13">',
+           "<title>Test PAR10 of each tuner's answer against the CPU time spent</title>", '<rect width="680" height="372" fill="white"/>']
+    for value in steps:
+        svg.append(f'<path d="M{left} {y(value):.1f}H{right}" stroke="#e4e4e4"/><text x="{left - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>')
+    for budget in budgets:
+        svg.append(f'<path d="M{x(budget):.1f} {bottom}v5" stroke="#444"/><text x="{x(budget):.1f}" y="{bottom + 20}" text-anchor="middle">{budget:g}</text>')
+    svg.append(f'<path d="M{left} {top}V{bottom}H{right}" fill="none" stroke="#444"/>')
+    svg.append(f'<text x="{(left + right) / 2}" y="{bottom + 42}" text-anchor="middle">CPU time spent on runs, in seconds</text>')
+    svg.append(f'<text x="16" y="{(top + bottom) / 2}" text-anchor="middle" transform="rotate(-90 16 {(top + bottom) / 2})">test PAR10 of the answer, in seconds</text>')
+    for number, (name, curve) in enumerate(points.items()):
+        colour = COLOURS.get(name, "black")
+        upper = [(x(budget), y(mean + error)) for budget, (mean, error) in curve.items()]
+        lower = [(x(budget), y(mean - error)) for budget, (mean, error) in curve.items()]
+        band = " ".join(f"{a:.1f},{b:.1f}" for a, b in upper + lower[::-1])
+        line = " ".join(f"{x(budget):.1f},{y(mean):.1f}" for budget, (mean, _) in curve.items())
+        width = 3 if name == "captime" else 1.8
+        svg.append(f'<polygon points="{band}" fill="{colour}" opacity="0.12"/><polyline points="{line}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
+        svg += [f'<circle cx="{x(budget):.1f}" cy="{y(mean):.1f}" r="{width}" fill="{colour}"/>' for budget, (mean, _) in curve.items()]
+        row = top + 14 + 22 * number
+        svg.append(f'<path d="M516 {row}h22" stroke="{colour}" stroke-width="{width}"/><text x="544" y="{row + 4}">{name}</text>')
+    return "\n".join([*svg, "</svg>"]) + "\n"
 
 
 def main():
     given = arguments()
     budgets = sorted(seconds(text) for text in given.budget.split(","))
-    if given.pull:
-        import pulls
-
-        pulls.compare(given.pull, given.tuners.split(","), budgets, given.seeds, given.out)
-        text, curves = pulls.table(given.out)
-        print(text)
-        if given.svg:
-            with open(given.svg, "w") as file:
-                file.write(pulls.picture(curves))
-        return
-    policies = given.policy or ["similar-ts", "rcucb", "uniform"]
-    with tempfile.TemporaryDirectory() as folder:
-        path = given.scenario or invent(folder)
-        replay = Replay.read(path)
-        rows, kept = [], {}
-        study = [os.environ["CAPTIME"], "study", path, "--budget", given.budget, "--repetitions", str(given.seeds), "--format", "json"]
-        for policy in policies:
-            study += ["--policy", policy]
-        marks = json.loads(subprocess.run(study, check=True, capture_output=True, text=True).stdout)
-        for spec, mark in zip(policies, marks):
-            tests = [f"{at['test']['mean']:.0f}" + (f" ± {at['test']['se']:.0f}" if at["test"]["se"] else "") for at in mark["budgets"]]
-            rows.append((mark["budgets"][-1]["test"]["mean"], f"captime, `{spec}`", tests, ""))
-            kept[spec] = mark["budgets"]
-        peers = [name for name in given.peers.split(",") if name]
-        jobs = [(name, path, budgets, seed) for name in peers for seed in range(1, given.seeds + 1)]
-        answers = {name: [] for name in peers}
-        with ProcessPoolExecutor(given.jobs) as pool:
-            for name, seed, worth, spent, runs, overspent, why in pool.map(play, jobs):
-                print(f"{name}, seed {seed}: {worth}, {runs} runs{', ' + why if why else ''}", file=sys.stderr, flush=True)
-                answers[name].append((worth, spent, runs, overspent, why))
-        for name, of in answers.items():
-            tests = [cell([worth[place][0] for worth, *_ in of if worth[place]]) for place in range(len(budgets))]
-            last = [worth[-1][0] for worth, *_ in of if worth[-1]]
-            over = [share for *_, overspent, _ in of for share in overspent]
-            notes = [f"spends up to {max(over):.2f} of the budget"] if over and max(over) > 1.01 else []
-            refused = [why for *_, why in of if why]
-            notes += [f"{len(refused)} of {len(of)}: {refused[0]}"] if refused else []
-            note = "; ".join(notes)
-            rows.append((statistics.mean(last) if last else math.inf, name, tests, note))
-            kept[name] = [worth for worth, *_ in of]
-        arms = range(replay.arms)
-        trained = sorted(arms, key=lambda arm: (replay.training(arm), arm))
-        print(f"Test PAR10 of the answer, mean ± standard error over {given.seeds} seeds; {replay.arms} arms, {replay.train} training and "
-              f"{len(replay.times) - replay.train} test instances, cutoff {replay.cutoff:g} s. Best possible "
-              f"{min(map(replay.test, arms)):.0f}, best training arm {replay.test(trained[0]):.0f}, median training arm "
-              f"{replay.test(trained[len(trained) // 2]):.0f}.\n")
-        print("| tuner | " + " | ".join(given.budget.split(",")) + " | |\n|---|" + "---|" * len(budgets) + "---|")
-        for _, name, tests, note in sorted(rows, key=lambda row: row[0]):
-            print(f"| {name} | " + " | ".join(tests) + f" | {note} |")
-        if given.json:
-            with open(given.json, "w") as file:
-                json.dump(kept, file, indent=1)
+    tuners = [name.strip() for name in given.tuners.split(";")]
+    for name in tuners:
+        if name not in TUNERS:
+            sys.exit(f"compare-tuners: unknown tuner `{name}`: use {', '.join(f'`{known}`' for known in TUNERS)}")
+    os.makedirs(given.out, exist_ok=True)
+    for scenario in given.scenario:
+        out = os.path.join(given.out, os.path.splitext(os.path.basename(scenario))[0])
+        if not given.draw:
+            if not os.path.exists(scenario):
+                sys.exit(f"compare-tuners: there is no scenario {scenario}")
+            compare(scenario, tuners, budgets, given.seeds, out + ".csv")
+        rows = read(out + ".csv")
+        if not rows:
+            sys.exit(f"compare-tuners: there is nothing in {out}.csv yet")
+        with open(out + ".md", "w") as file:
+            file.write(table(rows))
+        with open(out + ".svg", "w") as file:
+            file.write(picture(rows))
+        print(f"{scenario}\n\n{table(rows)}")
 
 
 if __name__ == "__main__":

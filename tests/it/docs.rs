@@ -35,9 +35,19 @@ fn is_there(program: &str) -> bool {
     Command::new(program).arg("--help").output().is_ok()
 }
 
-/// Writes the files of a page and runs its commands, in a fresh folder. `console` is for what a machine is prepared with (`apt`).
+/// Writes the files of a page and runs its commands, in a fresh folder. `console` is for what the machine itself needs (`apt`, systemd).
 fn follow(page: &str) -> tempfile::TempDir {
+    follow_with(page, &[])
+}
+
+/// The same, beginning with files that the page takes for granted: the reader's own.
+fn follow_with(page: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
     let program = Path::new(env!("CARGO_BIN_EXE_captime"));
     let path = format!(
         "{}:{}",
@@ -69,8 +79,8 @@ fn follow(page: &str) -> tempfile::TempDir {
                     .unwrap();
                 expect(&output, 0);
             }
-            // The tests of the Python package run these.
-            "python" | "console" => {}
+            // The tests of the Python package run the first; the others show what is printed, or belong to other programs.
+            "python" | "json" | "text" | "ini" | "console" => {}
             other => panic!("{page}: how is a block of `{other}` tested?"),
         }
     }
@@ -147,7 +157,126 @@ fn other_programs_ask_and_tell() {
     assert!(said.contains("use {\"depth\":8,\"width\":10}"), "{said}");
 }
 
-/// A page that is in no list is found by nobody.
+/// A solver of the reader's own: two parameters, and it tells whether it solved an instance.
+const SOLVER: &str = "
+target: {command: [sh, -c, 'exit 10', solver, '{decay}', '{restarts}', '{instance}', '{seed}'], instances: instances/*.cnf, test: test/*.cnf, reward: {exit: [10, 20]}}
+arms: {space: {decay: {real: [0.7, 0.99], default: 0.95}, restarts: {integer: [1, 1000], default: 100}}, sample: 20}
+limits: {of: cpu, from: 0.1s, to: 5s, points: 4, scale: log, wall: 60s}
+budget: {rounds: 40}
+";
+
+#[test]
+fn other_tuners_and_scripts_pull() {
+    follow_with(
+        "pull.md",
+        &[
+            ("solver.yaml", SOLVER),
+            ("instances/a.cnf", ""),
+            ("test/b.cnf", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_night_is_prepared_and_read_in_the_morning() {
+    let folder = follow_with(
+        "overnight.md",
+        &[
+            ("sweep.yaml", SOLVER),
+            ("instances/a.cnf", ""),
+            ("test/b.cnf", ""),
+        ],
+    );
+    assert!(folder.path().join("runs/sweep/report.html").exists());
+}
+
+/// The scenarios and parts of scenarios on pages of reference.
+#[test]
+fn spaces_and_virtual_targets_are_as_documented() {
+    let folder = tempfile::tempdir().unwrap();
+    let matrix = "instance,one,two\na,0.5,3000\nb,1,2\nc,2,2\nd,0.7,9\n";
+    for (name, text) in [
+        ("known-good.csv", "decay,restarts\n0.9,50\n"),
+        ("runtimes.csv", matrix),
+        (
+            "rewards.csv",
+            "instance,one,two\na,1,0\nb,1,1\nc,1,1\nd,1,0.5\n",
+        ),
+        ("configurations.csv", "x\n1\n2\n"),
+        ("consumption.csv", matrix),
+        ("arms.csv", "x\n1\n2\n"),
+        ("space.yaml", "space: {x: {integer: [1, 2]}}\n"),
+    ] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    let mut checked = 0;
+    for page in ["spaces.md", "virtual-targets.md"] {
+        for (kind, mut text) in blocks(page) {
+            if kind != "yaml" {
+                continue;
+            }
+            for (key, rest) in [
+                ("target:", "target: {command: [true, '{params}']}\n"),
+                ("limits:", "limits: {grid: [1s, 10s]}\n"),
+            ] {
+                if !text.contains(key) && !text.contains("synthetic") {
+                    text += rest;
+                }
+            }
+            let file = folder.path().join("page.yaml");
+            fs::write(&file, &text).unwrap();
+            let output = Command::new(env!("CARGO_BIN_EXE_captime"))
+                .arg("check")
+                .arg(&file)
+                .output()
+                .unwrap();
+            assert!(
+                output.status.success(),
+                "{page}: {}\n{text}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 4);
+}
+
+/// The tables and pictures of the comparison are what the script makes of the results beside them.
+#[test]
+fn the_comparison_of_tuners_shows_its_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(docs().join("comparison.md")).unwrap();
+    let mut drawn = 0;
+    for entry in fs::read_dir(docs().join("comparison")).unwrap() {
+        let file = entry.unwrap().path();
+        if file.extension().is_none_or(|end| end != "csv") {
+            continue;
+        }
+        fs::copy(&file, folder.path().join(file.file_name().unwrap())).unwrap();
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        let output = Command::new("python3")
+            .arg("-B")
+            .arg(root.join("scripts/compare_tuners/compare.py"))
+            .args(["--draw", "--out"])
+            .arg(folder.path())
+            .arg(name)
+            .output()
+            .unwrap();
+        expect(&output, 0);
+        let made = |end: &str| fs::read_to_string(folder.path().join(format!("{name}.{end}")));
+        let picture = fs::read_to_string(file.with_extension("svg")).unwrap();
+        assert_eq!(made("svg").unwrap(), picture, "{name}.svg");
+        assert!(
+            page.contains(made("md").unwrap().trim()),
+            "the table of {name}"
+        );
+        drawn += 1;
+    }
+    assert!(drawn >= 1, "{drawn} comparisons");
+}
+
+/// Readers find a page only if a list has it.
 #[test]
 fn the_index_has_every_page() {
     let index = fs::read_to_string(docs().join("README.md")).unwrap();

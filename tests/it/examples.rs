@@ -207,3 +207,70 @@ fn the_papers_forests_are_checked_and_replayed() {
         assert!(told.contains(&thousands), "{thousands} is not in {told}");
     }
 }
+
+#[test]
+fn the_recorded_runs_of_clasp_are_replayed_and_imitated() {
+    let test_run = example("recorded");
+    let matrix = fs::read_to_string(test_run.path().join("recorded/consumption.csv")).unwrap();
+    let rows: Vec<&str> = matrix.lines().collect();
+    assert_eq!(rows.len(), 1 + 34, "a header and 34 instances");
+    assert!(rows.iter().all(|row| row.split(',').count() == 1 + 300));
+    let study = [
+        "study",
+        "recorded/replay.yaml",
+        "--budget",
+        "5s",
+        "--repetitions",
+        "2",
+    ];
+    let (table, _) = expect(
+        &test_run.captime(&[&study[..], &["--format", "json"]].concat()),
+        0,
+    );
+    let study: Value = serde_json::from_str(&table).unwrap();
+    assert_eq!(study[0]["arms"], 300);
+    let file = test_run.path().join("recorded/surrogate.yaml");
+    let scenario = fs::read_to_string(&file).unwrap();
+    fs::write(&file, scenario.replace("consumption: 100s", "rounds: 100")).unwrap();
+    expect(
+        &test_run.captime(&["run", "recorded/surrogate.yaml", "--quiet"]),
+        0,
+    );
+    assert!(best(&test_run, "clasp-surrogate")["configuration"]["heuristic"].is_string());
+    let any = [
+        "pull",
+        "recorded/surrogate.yaml",
+        "heuristic=Vsids",
+        "vsids_decay=95",
+    ];
+    let (pulled, _) = expect(&test_run.captime(&any), 0);
+    assert!(pulled.contains("\"outcome\":"), "{pulled}");
+}
+
+#[test]
+fn cbc_is_tuned_on_generated_problems() {
+    if Command::new("cbc").arg("-quit").output().is_err() {
+        assert!(
+            std::env::var_os("CAPTIME_REQUIRE_PROGRAMS").is_none(),
+            "cbc is not installed"
+        );
+        skipped("cbc is not installed");
+        return;
+    }
+    let test_run = example("cbc");
+    let made = Command::new("cbc/make-instances")
+        .current_dir(test_run.path())
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let file = test_run.path().join("cbc/cbc.yaml");
+    let scenario = fs::read_to_string(&file).unwrap();
+    fs::write(&file, scenario.replace("wall: 5m", "rounds: 40")).unwrap();
+    let (summary, _) = expect(&test_run.captime(&["run", "cbc/cbc.yaml"]), 0);
+    let (_, outcomes) = story(&test_run.run_folder("cbc"));
+    let solved = outcomes
+        .iter()
+        .filter(|outcome| outcome.reward == Some(1.0))
+        .count();
+    assert!(solved >= 5, "{solved} of 40 solved\n{summary}");
+}
