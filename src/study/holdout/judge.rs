@@ -265,7 +265,7 @@ mod tests {
                     let ran = holdout.training.run(seed, round, pull);
                     let cost = ran.consumption.max(0.01);
                     while arms.len() < points.len() && spent + cost > points[arms.len()] {
-                        let answer = policy.answer(Some(pull.limit.max(holdout.full_limit())));
+                        let answer = policy.answer(Some(holdout.full_limit()));
                         let arm = answer.map_or(ArmId::from_index(0), |answer| answer.pull.arm);
                         let par10 = holdout.training.par10(arm);
                         arms.push((spent, runs, par10));
