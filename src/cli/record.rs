@@ -68,6 +68,8 @@ struct Cell {
 /// Runs the command.
 pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
     let mut scenario = super::scenario_file::read_scenario(&args.scenario)?;
+    // What is measured is measured here, so only the arms are taken over.
+    super::warm_start::take_over(&mut scenario, None)?;
     if scenario.space.opened().is_some() {
         return Err(super::needs_sample("`captime record`"));
     }

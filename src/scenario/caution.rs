@@ -21,6 +21,12 @@ pub enum Caution {
     UnusedParameter { name: String },
     #[error("no placeholder uses the instances, so they make no difference")]
     UnusedInstances,
+    #[error("no instance matches this pattern, or an earlier one matches them all")]
+    UnusedPattern,
+    #[error(
+        "`{{limit}}` is not passed to the program, so nothing but the guard `wall` ends a pull that reports its own consumption"
+    )]
+    LimitNotPassed,
     #[error("{0}")]
     Price(PriceWarning),
     #[error(
@@ -61,6 +67,8 @@ impl Caution {
         Some(match self {
             Self::UnusedParameter { .. } => "use it in the command, or remove it",
             Self::UnusedInstances => "use `{instance}` in the command, or remove them",
+            Self::UnusedPattern => "put it before patterns that match more, or remove it",
+            Self::LimitNotPassed => "pass `{limit}` to the program, which ends itself there",
             Self::Price(_) => "divide the cost, or choose a larger `unit`",
             Self::PenaltyBelowCost { .. } => "raise the penalty: `penalty: 10 * x` is PAR10",
             Self::Policy(_) => "smaller values are fine in practice, and often better",

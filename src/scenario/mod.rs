@@ -38,9 +38,10 @@ pub use diagnosis::ScenarioError;
 pub use fault::{Fault, Mistake};
 pub use keys::schema;
 pub use model::{
-    Budget, Calibrate, Command, Compare, Engines, External, FilledCommand, Forest, Guards,
+    Budget, Calibrate, Command, Compare, Engines, Expect, External, FilledCommand, Forest, Guards,
     Isolation, LaunchCommand, Levels, LimitSource, Limits, Nodes, Pin, Prices, Recorded, Reward,
-    Scenario, ScoreForm, ScorePlace, ScoreScale, Slots, SshHost, Stdin, Target, TestPlan,
+    Scenario, ScoreForm, ScorePlace, ScoreScale, ScoreSource, Slots, SshHost, StartRun, Stdin,
+    Target, TestPlan,
 };
 pub use stored::{Change, difference};
 pub use template::{Arguments, Filling, ParamsForm, Piece, Template};

@@ -368,10 +368,14 @@ pub fn as_command(forest: &scenario::Forest, space: &Space, binary: &Path) -> sc
         test: vec![],
         success: vec![0],
         reward: scenario::Reward::Score {
-            place: ScorePlace::Stdout,
-            form: ScoreForm::Json("/reward".into()),
+            source: scenario::ScoreSource {
+                place: ScorePlace::Stdout,
+                form: ScoreForm::Json("/reward".into()),
+            },
             scale: None,
         },
+        expect: None,
+        consumption: None,
         output_limit: 1 << 16,
         contain: None,
     }

@@ -144,8 +144,14 @@ impl Show {
             let (wall, cpu) = (seconds(measured.wall), seconds(measured.cpu));
             writeln!(to, "used      {wall} of wall, {cpu} of cpu")?;
         }
-        if self.commands.is_none() || self.of == Resource::Work {
-            let head = if self.commands.is_none() { "used" } else { "" };
+        let reports = self.commands.as_ref();
+        let reports = reports.is_some_and(|commands| commands.command.consumption.is_some());
+        if self.commands.is_none() || self.of == Resource::Work || reports {
+            let head = match (&self.commands, reports) {
+                (None, _) => "used",
+                (Some(_), true) => "reported",
+                (Some(_), false) => "",
+            };
             if let Some(used) = outcome.consumption {
                 let used = self.of.amount(used);
                 writeln!(to, "{head:10}{used} of {}", self.of.name())?;
@@ -185,6 +191,9 @@ fn brought(outcome: &Outcome, to: &mut dyn Write) -> std::io::Result<()> {
             }
             let clamped = if outcome.is_clamped { " (clamped)" } else { "" };
             writeln!(to, "reward    {reward}{clamped}")
+        }
+        Seen::Censored { .. } if outcome.measured.exit.is_some() => {
+            writeln!(to, "censored  it ended past its limit")
         }
         Seen::Censored { .. } => writeln!(to, "censored  it was still running at its limit"),
         Seen::Failed => writeln!(to, "failed"),

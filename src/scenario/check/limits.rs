@@ -50,7 +50,7 @@ impl Read {
 pub(super) fn read(
     check: &mut Check<'_>,
     fields: &mut Fields<'_>,
-    kind: Option<TargetKind>,
+    (kind, reports_consumption): (Option<TargetKind>, bool),
 ) -> Option<Read> {
     let node = if matches!(kind, Some(TargetKind::Synthetic)) && !fields.has("limits") {
         return None;
@@ -74,7 +74,7 @@ pub(super) fn read(
                         | TargetKind::Synthetic
                 )
             );
-            if of == Some(Resource::Work) && !counts {
+            if of == Some(Resource::Work) && !counts && !reports_consumption {
                 check.fault(node.at, Fault::WorkNeedsForest);
             }
             of

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use super::{Check, TargetKind, arms, forest, limits, placeholders, policy, price, virtual_target};
 use crate::policy::PolicyKind;
 use crate::resource::Resource;
-use crate::scenario::model::{Budget, Guards, Isolation, LimitSource, Limits, Prices, Target};
+use crate::scenario::model::{
+    Budget, Guards, Isolation, LimitSource, Limits, Prices, StartRun, Target,
+};
 use crate::scenario::raw::Node;
-use crate::scenario::{Caution, Fault};
+use crate::scenario::{Caution, Fault, Piece};
 use crate::space::{OpenSpace, Space};
 use crate::yaml::Span;
 use captime_forest::engine::EngineKind;
@@ -36,6 +38,7 @@ pub(super) struct Whole {
     pub(super) target: Target,
     pub(super) space: Space,
     pub(super) open: Option<Arc<OpenSpace>>,
+    pub(super) start_run: Option<StartRun>,
     pub(super) limits: Limits,
     pub(super) price: Prices,
     pub(super) policies: Vec<PolicyKind>,
@@ -119,6 +122,7 @@ impl Parts<'_> {
             check.caution(Span::default(), Caution::NoBudget);
         }
         let open = self.arms.as_ref().and_then(|arms| arms.open.clone());
+        let start_run = self.arms.as_ref().and_then(|arms| arms.start_run.clone());
         let (space, limits) = match &self.target {
             Some(Target::Synthetic(spec)) => {
                 let (space, grid) = virtual_target::synthetic_parts(spec)?;
@@ -154,6 +158,7 @@ impl Parts<'_> {
             target: self.target?,
             space: space?,
             open,
+            start_run,
             limits: limits?,
             price: self.price?.finish()?,
             policies: self
@@ -187,7 +192,23 @@ impl Parts<'_> {
         {
             check.fault(at, Fault::WorkGuard);
         }
-        if is_command && limits.of == Resource::Cpu && limits.guards.wall.is_none() {
+        let reports =
+            matches!(&self.target, Some(Target::Command(command)) if command.consumption.is_some());
+        if reports {
+            let target = self
+                .target_node
+                .and_then(|node| placeholders::key_at(node, "consumption"));
+            let at = target.unwrap_or(limits.of_at);
+            if limits.guards.wall.is_none() {
+                check.fault(at, Fault::ConsumptionWithoutGuard);
+            } else if !check
+                .placeholders
+                .iter()
+                .any(|(piece, ..)| *piece == Piece::Limit)
+            {
+                check.caution(at, Caution::LimitNotPassed);
+            }
+        } else if is_command && limits.of == Resource::Cpu && limits.guards.wall.is_none() {
             check.caution(limits.of_at, Caution::NoWallGuard);
         }
         if is_command || is_apart || matches!(self.target, Some(Target::Forest(_))) {
