@@ -15,7 +15,7 @@ use super::{Exit, Failure, exit_code, warm_start};
 use crate::journal::Load;
 use crate::markup::Visible;
 use crate::scenario::Target;
-use crate::target::prepare;
+use crate::target::{measures_memory, prepare};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,6 +58,7 @@ impl Check {
         }
         // With `--try`, the pulls read the data themselves.
         if self.tries.is_none() {
+            measures_memory(&scenario)?;
             data::read(&scenario)?;
         }
         describe::write(

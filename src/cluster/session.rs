@@ -121,7 +121,7 @@ fn work(scenario: &Scenario, target: &PreparedTarget, nodes: &Nodes) -> Work {
                 Resource::Wall => Some(wall.map_or(limit, |wall| wall.min(limit))),
                 // Without a guard nothing bounds the wall time, but one thread needs at least this much.
                 Resource::Cpu => Some(wall.unwrap_or(limit)),
-                Resource::Work => wall,
+                Resource::Work | Resource::Memory => wall,
             };
             longest.map(|seconds| seconds + limits.grace)
         }),

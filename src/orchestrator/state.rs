@@ -231,10 +231,10 @@ impl State {
     /// What is recorded before the first pull of this arm of an open space, if that comes next.
     pub fn opening(&self, arm: ArmId) -> Option<ArmRecord> {
         let opened = self.space().opened()?;
-        if arm.index() != self.numbered {
+        if arm.index() < self.numbered {
             return None;
         }
-        let (configuration, origin) = if self.numbered < opened.len() {
+        let (configuration, origin) = if arm.index() < opened.len() {
             let origin = opened.origin(arm).clone();
             (self.space().configuration(arm), origin)
         } else {

@@ -43,6 +43,8 @@ pub enum Caution {
     NoBudget,
     #[error("no guard on wall time: a command that sleeps uses no CPU time and would never end")]
     NoWallGuard,
+    #[error("no guard on wall time: a command that uses little memory may run forever")]
+    NothingEnds,
     #[error(
         "the guard `wall: {guard}` ends most pulls before they use the largest limit, {limit} of CPU time"
     )]
@@ -75,7 +77,7 @@ impl Caution {
             Self::FewerSampled { .. } => "all of them are arms",
             Self::SpaceNote(_) => "everything else was read",
             Self::NoBudget => "write `budget: {wall: 1h}`",
-            Self::NoWallGuard => "add the guard `wall: 60s` to `limits`",
+            Self::NoWallGuard | Self::NothingEnds => "add the guard `wall: 60s` to `limits`",
             Self::GuardBelowLimit { .. } => "raise the guard, or lower the limits",
             Self::TinyLimit { .. } => "raise the limits",
             Self::TinyMemory { .. } => "write a larger size, such as `memory: 1GiB`",

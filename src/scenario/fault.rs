@@ -193,6 +193,8 @@ pub enum Fault {
     WorkNeedsBuiltin { engine: &'static str },
     #[error("the guard `work` has no effect here: nothing counts work")]
     WorkGuard,
+    #[error("`of: memory` needs a command, a wrapper or a forest in its own process")]
+    MemoryNeedsProgram,
     #[error("the memory guard needs a forest in its own process")]
     MemoryNeedsProcess,
     #[error("the engine `{engine}` cannot be stopped in-process")]

@@ -428,7 +428,7 @@ pub(super) static LIMITS: Section = Section {
     name: "limits",
     about: "What is limited, the limits to choose from, and the guards. Give one of: `max` and `grid`; `grid`; `from`, `to` and `points`; `calibrate`; `max` alone for z-rcucb.",
     keys: &[
-        key("of", Words(&["wall", "cpu", "work"]), "`wall`", "What is limited and priced. `work` is a plain count, for forests, targets in virtual time, and commands with `consumption`"),
+        key("of", Words(&["wall", "cpu", "work", "memory"]), "`wall`", "What is limited and priced. `work` is a plain count, for forests, targets in virtual time, and commands with `consumption`. `memory` is the peak memory of a program, where the kernel enforces memory limits exactly"),
         optional("max", Amount, "The largest limit"),
         optional("grid", AnyOf(&[Whole(1), List(&Amount)]), "The number of limits up to `max`, or the limits themselves"),
         optional("from", Amount, "The smallest limit"),

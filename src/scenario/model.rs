@@ -190,7 +190,7 @@ impl Scenario {
     pub fn cpu_limit(&self, limit: Limit) -> Option<f64> {
         match self.limits.of {
             Resource::Cpu => Some(limit.get()),
-            Resource::Wall | Resource::Work => self.limits.guards.cpu,
+            Resource::Wall | Resource::Work | Resource::Memory => self.limits.guards.cpu,
         }
     }
 }
@@ -230,6 +230,7 @@ impl Guards {
             Resource::Wall => self.wall,
             Resource::Cpu => self.cpu,
             Resource::Work => self.work,
+            Resource::Memory => self.memory.map(|bytes| bytes as f64),
         }
     }
 }

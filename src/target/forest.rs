@@ -85,7 +85,10 @@ impl ForestTarget {
         cpus: Option<&[Vec<usize>]>,
         ends: Ends,
     ) -> std::io::Result<Self> {
-        let of = limits.of.into();
+        let of = limits
+            .of
+            .of_forest()
+            .ok_or_else(|| std::io::Error::other("an in-process forest does not measure memory"))?;
         let shared = Arc::new(Shared {
             data,
             forest,

@@ -27,7 +27,7 @@ pub mod wrapper;
 
 pub use crate::simulated::{Ran, TargetError, VirtualTarget, recorded, synthetic};
 pub use outcome::{Failing, Guard, Inexact, Measured, Outcome};
-pub use prepare::{PrepareError, PreparedTarget, dataset, prepare};
+pub use prepare::{PrepareError, PreparedTarget, dataset, measures_memory, prepare};
 pub use runner::{Cancel, Enforcement, Runner, Running};
 pub use running::{Ended, Ending, Ends, InVirtualTime, PoolChange, SlotPool, Start, Target};
 pub use slots::{CpuClaim, allowed_cpus};

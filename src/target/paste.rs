@@ -69,6 +69,10 @@ fn exec_options(scenario: &Scenario, pull: Pull, guards: Vec<String>) -> String 
         // The program keeps it itself.
         _ if scenario.reports_consumption() => None,
         Resource::Wall => Some(format!("--wall {limit}s")),
+        Resource::Memory => Some(format!(
+            "--memory {}",
+            Resource::Memory.written(limit.get())
+        )),
         Resource::Cpu | Resource::Work => Some(format!("--cpu {limit}s")),
     };
     let grace = grace_option(scenario);
@@ -98,6 +102,7 @@ fn guard_options(scenario: &Scenario) -> Vec<String> {
     };
     let memory = guards
         .memory
+        .filter(|_| *of != Resource::Memory || scenario.reports_consumption())
         .map(|bytes| format!("--memory {}", size(bytes)));
     [
         clock("wall", Resource::Wall),
@@ -121,8 +126,8 @@ fn size(bytes: u64) -> String {
 
 fn forest_limit(of: Resource, limit: Limit) -> String {
     match of {
-        Resource::Work => format!("--limit {limit} --resource work"),
-        Resource::Wall | Resource::Cpu => format!("--limit {limit}s --resource {}", of.name()),
+        of if of.is_time() => format!("--limit {limit}s --resource {}", of.name()),
+        of => format!("--limit {limit} --resource {}", of.name()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Wrong answers, and consumption in the program's own words.
+//! Wrong answers, consumption in the program's own words, and limits on memory.
 
 use crate::test_run::{TestRun, expect, story};
 
@@ -206,7 +206,7 @@ fn counted_work_is_limited_by_the_program_and_repeats_exactly() {
         );
         let (pulls, outcomes) = story(&test_run.run_folder("s"));
         for (pull, outcome) in pulls.iter().zip(&outcomes) {
-            let work = [100.0, 300.0, 900.0][pull.arm.index()];
+            let work: f64 = [100.0, 300.0, 900.0][pull.arm.index()];
             let limit = pull.limit.get();
             assert_eq!(outcome.consumption, Some(work.min(limit)));
             assert_eq!(outcome.reward, (work <= limit).then_some(1.0));
@@ -273,4 +273,64 @@ fn a_missing_report_and_a_guard_are_failures() {
         let (_, errors) = expect(&test_run.captime(&["check", "s.yaml"]), 2);
         assert!(errors.contains(message), "{errors}");
     }
+}
+
+/// `tail` keeps what it is asked for.
+const REMEMBERING: &str = "
+name: s
+target: {command: [sh, -c, 'head -c {mib}M /dev/zero | tail -c {mib}M | cksum']}
+arms: {grid: {mib: [5, 80]}}
+limits: {of: memory, grid: [20MiB, 200MiB], wall: 60s}
+budget: {rounds: 10}
+policy: uniform
+slots: 1
+pin: never
+";
+
+#[test]
+fn memory_is_limited_and_priced_where_it_is_exact() {
+    let test_run = TestRun::new(REMEMBERING);
+    if !captime_limit::detect().is_memory_exact() {
+        for args in [&["run", "s.yaml"][..], &["check", "s.yaml"]] {
+            let (_, said) = expect(&test_run.captime(args), 2);
+            assert!(
+                said.contains("`of: memory` needs exact memory limits"),
+                "{said}"
+            );
+        }
+        return;
+    }
+    let (shown, _) = expect(&test_run.captime(&["check", "s.yaml", "--try", "2"]), 0);
+    assert!(shown.contains("of memory: 20.0 MiB, 200.0 MiB"), "{shown}");
+    let (summary, _) = test_run.run(0, &[]);
+    assert!(summary.contains("of memory"), "{summary}");
+    let (pulls, outcomes) = story(&test_run.run_folder("s"));
+    let mut kinds = std::collections::BTreeSet::new();
+    for (pull, outcome) in pulls.iter().zip(&outcomes) {
+        let is_cut_off = pull.arm.index() == 1 && pull.limit.get() < 80e6;
+        kinds.insert(is_cut_off);
+        assert_eq!(outcome.censored.is_some(), is_cut_off, "{outcome:?}");
+        assert_eq!(outcome.reward.is_some(), !is_cut_off, "{outcome:?}");
+        if !is_cut_off {
+            let used = outcome.consumption.unwrap();
+            assert_eq!(used, outcome.memory.unwrap() as f64);
+            assert!(used > [4e6, 80e6][pull.arm.index()], "{outcome:?}");
+        }
+    }
+    assert_eq!(kinds.len(), 2, "{pulls:?}");
+    let (best, _) = expect(&test_run.captime(&["best", "s"]), 0);
+    assert!(best.contains("captime exec --memory "), "{best}");
+    expect(&test_run.captime(&["report", "s"]), 0);
+}
+
+#[test]
+fn memory_needs_processes() {
+    let test_run = TestRun::new(
+        "target: {synthetic: {problem: poscorr}}\nlimits: {of: memory, grid: [1GiB]}\n",
+    );
+    let (_, said) = expect(&test_run.captime(&["check", "s.yaml"]), 2);
+    assert!(said.contains("`of: memory` needs a command"), "{said}");
+    test_run.write("s.yaml", &REMEMBERING.replace("20MiB, 200MiB", "20s"));
+    let (_, said) = expect(&test_run.captime(&["check", "s.yaml"]), 2);
+    assert!(said.contains("size"), "{said}");
 }

@@ -146,7 +146,7 @@ impl Show {
         }
         let reports = self.commands.as_ref();
         let reports = reports.is_some_and(|commands| commands.command.consumption.is_some());
-        if self.commands.is_none() || self.of == Resource::Work || reports {
+        if self.commands.is_none() || !self.of.is_time() || reports {
             let head = match (&self.commands, reports) {
                 (None, _) => "used",
                 (Some(_), true) => "reported",
@@ -168,7 +168,7 @@ impl Show {
         match (guard, is_stopped.then_some(self.of)) {
             (Some(Guard::Wall), _) | (None, Some(Resource::Wall)) => "stopped at its wall time",
             (Some(Guard::Cpu), _) | (None, Some(Resource::Cpu)) => "stopped at its CPU time",
-            (Some(Guard::Memory), _) => "stopped at its memory",
+            (Some(Guard::Memory), _) | (None, Some(Resource::Memory)) => "stopped at its memory",
             (Some(Guard::Work), _) | (None, Some(Resource::Work) | None) => "ended by itself",
         }
     }

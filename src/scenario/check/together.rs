@@ -172,7 +172,9 @@ impl Parts<'_> {
 
     /// Guards that cannot be enforced on the target, or that it needs.
     fn guards(&self, check: &mut Check<'_>, limits: &limits::Read) {
-        if let (Some(Target::Forest(forest)), Some(at)) = (&self.target, limits.memory_at)
+        let of_memory = (limits.of == Resource::Memory).then_some(limits.of_at);
+        if let (Some(Target::Forest(forest)), Some(at)) =
+            (&self.target, limits.memory_at.or(of_memory))
             && forest.isolation == Isolation::Thread
         {
             check.fault(at, Fault::MemoryNeedsProcess);
@@ -192,24 +194,23 @@ impl Parts<'_> {
         {
             check.fault(at, Fault::WorkGuard);
         }
-        let reports =
-            matches!(&self.target, Some(Target::Command(command)) if command.consumption.is_some());
-        if reports {
-            let target = self
-                .target_node
-                .and_then(|node| placeholders::key_at(node, "consumption"));
-            let at = target.unwrap_or(limits.of_at);
+        let reporting = match &self.target {
+            Some(Target::Command(command)) if command.consumption.is_some() => Some(command),
+            _ => None,
+        };
+        if let Some(command) = reporting {
+            let node = self.target_node;
+            let at = node.and_then(|node| placeholders::key_at(node, "consumption"));
+            let at = at.unwrap_or(limits.of_at);
             if limits.guards.wall.is_none() {
                 check.fault(at, Fault::ConsumptionWithoutGuard);
-            } else if !check
-                .placeholders
-                .iter()
-                .any(|(piece, ..)| *piece == Piece::Limit)
-            {
+            } else if !command.uses(&Piece::Limit) {
                 check.caution(at, Caution::LimitNotPassed);
             }
         } else if is_command && limits.of == Resource::Cpu && limits.guards.wall.is_none() {
             check.caution(limits.of_at, Caution::NoWallGuard);
+        } else if is_command && limits.of == Resource::Memory && limits.guards.wall.is_none() {
+            check.caution(limits.of_at, Caution::NothingEnds);
         }
         if is_command || is_apart || matches!(self.target, Some(Target::Forest(_))) {
             self.unlikely(check, limits);
@@ -229,7 +230,7 @@ impl Parts<'_> {
             other => (other.largest().get(), other.largest().get()),
         };
         let amount = |value: f64| limits.of.amount(value);
-        if limits.of != Resource::Work && smallest < LEAST_TIME {
+        if limits.of.is_time() && smallest < LEAST_TIME {
             let limit = amount(smallest);
             check.caution(limits.at, Caution::TinyLimit { limit });
         }

@@ -225,6 +225,7 @@ impl Fault {
                 text("write `of: cpu` or `of: wall`, or use the engine `builtin`")
             }
             Self::WorkGuard => text("use the guard `cpu` or `wall` instead"),
+            Self::MemoryNeedsProgram => text("write `of: wall`, `of: cpu` or `of: work`"),
             Self::MemoryNeedsProcess => {
                 text("add `isolation: process` to the forest, or remove `memory`")
             }

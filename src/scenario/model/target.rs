@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::markup::shell_word;
 use crate::scenario::check::instances::glob;
 use crate::scenario::stored;
-use crate::scenario::template::{Arguments, Filling, Template};
+use crate::scenario::template::{Arguments, Filling, Piece, Template};
 use crate::simulated::{TargetError, recorded, synthetic};
 use crate::space::Space;
 
@@ -162,6 +162,17 @@ pub struct FilledCommand {
 }
 
 impl Command {
+    /// Whether the program is passed this placeholder: as an argument, in its environment or on its standard input.
+    pub fn uses(&self, piece: &Piece) -> bool {
+        let stdin = match &self.stdin {
+            Stdin::Empty => None,
+            Stdin::File(text) | Stdin::Text(text) => Some(text),
+        };
+        let env = self.env.iter().map(|(_, value)| value);
+        let mut all = self.arguments.templates.iter().chain(env).chain(stdin);
+        all.any(|template| template.uses(piece))
+    }
+
     /// The command of one pull.
     pub fn fill(&self, with: &Filling<'_>) -> FilledCommand {
         FilledCommand {

@@ -60,7 +60,7 @@ impl Commands {
             limit: pull.limit.get(),
             cpu_limit: match self.of {
                 Resource::Cpu => Some(pull.limit.get()),
-                Resource::Wall | Resource::Work => self.guards.cpu,
+                Resource::Wall | Resource::Work | Resource::Memory => self.guards.cpu,
             },
             round: start.round.0,
             scratch,
@@ -78,12 +78,18 @@ impl Commands {
             Resource::Wall => (smaller(self.guards.wall), self.guards.cpu),
             Resource::Cpu => (self.guards.wall, smaller(self.guards.cpu)),
             // Kept by the process itself.
-            Resource::Work => (self.guards.wall, self.guards.cpu),
+            Resource::Work | Resource::Memory => (self.guards.wall, self.guards.cpu),
+        };
+        let memory = match self.of {
+            Resource::Memory if self.command.consumption.is_none() => {
+                smaller(self.guards.of(Resource::Memory)).map(|bytes| bytes.ceil() as u64)
+            }
+            _ => self.guards.memory,
         };
         Limits {
             wall: seconds(wall),
             cpu: seconds(cpu),
-            memory: self.guards.memory,
+            memory,
             grace: seconds(Some(self.grace)).unwrap_or_default(),
             cpus,
         }
@@ -214,7 +220,10 @@ impl Commands {
     /// What a run consumed: as measured, or as it says itself; and why that cannot be read, if so.
     fn used(&self, start: &Start, report: &Report, scratch: &Path) -> (Used, Option<String>) {
         let Some(source) = &self.command.consumption else {
-            return (Used::of(report, start.pull, self.of), None);
+            let used = Used::of(report, start.pull, self.of);
+            let is_vague = self.of == Resource::Memory && !report.memory_exact;
+            let why = is_vague.then(|| "memory was not measured exactly".to_owned());
+            return (used, why);
         };
         let is_over = |amount: f64| amount > start.pull.limit.get();
         let read = |found: Option<Source<'_>>| reward::consumption(&source.form, found);
