@@ -248,7 +248,6 @@ impl Exec {
                     None => Output::Inherit,
                     Some(limit) => Output::Capture { limit },
                 },
-                ..Launch::default()
             },
             limits: Limits {
                 wall: self.wall,

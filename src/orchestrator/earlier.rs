@@ -15,7 +15,7 @@ use crate::quantity::counted;
 use crate::round::{ArmId, Round};
 use crate::scenario::{LimitSource, Scenario, difference};
 use crate::space::open::{OpenSpace, Point};
-use crate::space::{Configuration, Space, Value};
+use crate::space::{Configuration, Parameter, Space, Value};
 
 /// What a new run takes over.
 #[derive(Debug, Clone, Default)]
@@ -236,24 +236,21 @@ impl Earlier {
                 counted(*count, "arm")
             ));
         }
-        match obstacle {
-            Some(why) => notes.push(format!("no rounds taken over: {why}")),
-            None => {
-                let other = self.rounds_before - self.rounds.len() as u64;
-                if other > 0 {
-                    notes.push(format!(
-                        "{} not taken over: of other arms, or of arms whose removed parameters were not at their defaults",
-                        counted(other, "round")
-                    ));
-                }
-                let (then, now) = (&run.header.machine, Machine::here());
-                if !run.header.is_virtual && then.cpu != now.cpu && !self.rounds.is_empty() {
-                    notes.push(format!(
-                        "they were measured on another CPU ({} instead of {}), so their times may not be comparable",
-                        then.cpu, now.cpu
-                    ));
-                }
-            }
+        let other = self.rounds_before - self.rounds.len() as u64;
+        let (then, now) = (&run.header.machine, Machine::here());
+        if let Some(why) = obstacle {
+            notes.push(format!("no rounds taken over: {why}"));
+        } else if other > 0 {
+            notes.push(format!(
+                "{} not taken over: of other arms, or of arms whose removed parameters were not at their defaults",
+                counted(other, "round")
+            ));
+        }
+        if !run.header.is_virtual && then.cpu != now.cpu && !self.rounds.is_empty() {
+            notes.push(format!(
+                "they were measured on another CPU ({} instead of {}), so their times may not be comparable",
+                then.cpu, now.cpu
+            ));
         }
         self.notes = notes;
     }
@@ -343,12 +340,8 @@ fn matches(before: &Space, scenario: &Scenario, order: &[ArmId]) -> HashMap<ArmI
     let now = &scenario.space;
     let old_default = before.configuration(ArmId::from_index(0));
     let new_default = now.configuration(ArmId::from_index(0));
-    let known_now: Vec<&str> = now.parameters().iter().map(|known| known.name()).collect();
-    let known_before: Vec<&str> = before
-        .parameters()
-        .iter()
-        .map(|known| known.name())
-        .collect();
+    let known_now: Vec<&str> = now.parameters().iter().map(Parameter::name).collect();
+    let known_before: Vec<&str> = before.parameters().iter().map(Parameter::name).collect();
     // By configuration: the arm of a point, or of the same values.
     let by_values: HashMap<String, ArmId> = match now.opened() {
         Some(_) => HashMap::new(),

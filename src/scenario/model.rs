@@ -160,12 +160,11 @@ impl Scenario {
     /// length: its last arms make room.
     pub fn add_arms(&mut self, earlier: &[Point]) {
         let Some(open) = &self.open else { return };
-        let known: Vec<Point> = match self.space.opened() {
-            Some(opened) => opened.points().cloned().collect(),
-            None => {
-                let arms = self.space.arms().map(|arm| self.space.configuration(arm));
-                arms.filter_map(|arm| open.point(arm.iter()).ok()).collect()
-            }
+        let known: Vec<Point> = if let Some(opened) = self.space.opened() {
+            opened.points().cloned().collect()
+        } else {
+            let arms = self.space.arms().map(|arm| self.space.configuration(arm));
+            arms.filter_map(|arm| open.point(arm.iter()).ok()).collect()
         };
         let mut seen = HashSet::new();
         let all = known[..1].iter().chain(earlier).chain(&known[1..]);
