@@ -19,6 +19,8 @@ pub enum Resource {
     Cpu,
     /// A plain count; in a forest, rows times predictors looked at, which is the same on every machine
     Work,
+    /// Bytes of memory at the peak, of all processes
+    Memory,
 }
 
 impl Resource {
@@ -28,6 +30,21 @@ impl Resource {
             Self::Wall => "wall",
             Self::Cpu => "cpu",
             Self::Work => "work",
+            Self::Memory => "memory",
+        }
+    }
+
+    /// Whether it is seconds.
+    pub fn is_time(self) -> bool {
+        matches!(self, Self::Wall | Self::Cpu)
+    }
+
+    /// A limit as scenarios write it.
+    pub fn written(self, limit: f64) -> String {
+        match self {
+            Self::Wall | Self::Cpu => format!("{limit}s"),
+            Self::Work => limit.to_string(),
+            Self::Memory => format!("{}B", limit.ceil()),
         }
     }
 
@@ -36,16 +53,17 @@ impl Resource {
         match self {
             Self::Wall | Self::Cpu => crate::quantity::seconds(value),
             Self::Work => count(value),
+            Self::Memory => bytesize::ByteSize(value as u64).display().iec().to_string(),
         }
     }
-}
 
-impl From<Resource> for captime_forest::Resource {
-    fn from(resource: Resource) -> Self {
-        match resource {
-            Resource::Wall => Self::Wall,
-            Resource::Cpu => Self::Cpu,
-            Resource::Work => Self::Work,
+    /// The same as an in-process forest counts it. It does not count memory.
+    pub fn of_forest(self) -> Option<captime_forest::Resource> {
+        match self {
+            Self::Wall => Some(captime_forest::Resource::Wall),
+            Self::Cpu => Some(captime_forest::Resource::Cpu),
+            Self::Work => Some(captime_forest::Resource::Work),
+            Self::Memory => None,
         }
     }
 }
@@ -77,5 +95,7 @@ mod tests {
         assert_eq!(Resource::Work.amount(3e7), "3e7");
         assert_eq!(Resource::Work.amount(123_456_789.0), "1.235e8");
         assert_eq!(Resource::Cpu.amount(0.25), "250 ms");
+        assert_eq!(Resource::Memory.amount(1.5 * 1_073_741_824.0), "1.5 GiB");
+        assert_eq!(Resource::Memory.written(52_100_000.3), "52100001B");
     }
 }

@@ -198,6 +198,7 @@ pub fn quantity(resource: Resource, value: f64) -> String {
         Resource::Wall => "wall time",
         Resource::Cpu => "CPU time",
         Resource::Work => "work",
+        Resource::Memory => "memory",
     };
     format!("{} of {of}", resource.amount(value))
 }

@@ -2,13 +2,14 @@
 
 mod protocol;
 
+use std::convert::Infallible;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::run_folder::failure;
-use super::{Exit, Failure, lines};
+use super::{Exit, Failure, lines, warm_start};
 use crate::journal::Syncing;
 use crate::orchestrator::{Budget, Plan, Run, RunSetup, State};
 use crate::scenario::{Scenario, Target};
@@ -50,7 +51,8 @@ pub struct AskArgs {
 
 /// Runs the command.
 pub fn run(args: AskArgs) -> Result<Exit, Failure> {
-    let scenario = super::scenario_file::read_scenario(&args.scenario)?;
+    let mut scenario = super::scenario_file::read_scenario(&args.scenario)?;
+    let earlier = warm_start::take_over(&mut scenario, args.journal.as_deref())?;
     let Target::External(external) = &scenario.target else {
         let message = format!(
             "`ask` needs a scenario with `target: external`, not `{}`",
@@ -60,10 +62,17 @@ pub fn run(args: AskArgs) -> Result<Exit, Failure> {
             Failure::usage(message).hint(Some("use `captime run` to have captime run the pulls"))
         );
     };
-    let plan = Plan::of(&scenario, &external.instances);
+    let setup = RunSetup {
+        scenario: &scenario,
+        plan: Plan::of(&scenario, &external.instances),
+        syncing: Syncing::Outcomes,
+        enforcement: serde_json::Value::Null,
+        earlier: None,
+    };
+    let setup = setup.taking_over(earlier);
     let run = match &args.journal {
-        None => Run::unrecorded(State::new(plan), ()),
-        Some(folder) => recorded(folder, &scenario, plan)?,
+        None => unrecorded(&setup),
+        Some(folder) => recorded(folder, &setup)?,
     };
     let mut session = protocol::AskSession::new(&scenario, run);
     let mut input = std::io::stdin().lock();
@@ -106,19 +115,26 @@ pub fn answers(scenario: &Scenario, requests: &[u8]) -> Result<Vec<serde_json::V
         .collect()
 }
 
+/// A run in memory, which begins with what it takes over.
+fn unrecorded(setup: &RunSetup<'_>) -> Run {
+    let mut state = State::new(setup.plan.clone());
+    if let Some(earlier) = &setup.earlier {
+        let Ok(()) = earlier.teach(&mut state, |_| Ok::<_, Infallible>(()));
+        warm_start::say(earlier);
+    }
+    Run::unrecorded(state, ())
+}
+
 /// Opens or resumes the run in this folder, and reports on stderr what it found.
-fn recorded(folder: &Path, scenario: &Scenario, plan: Plan) -> Result<Run, Failure> {
-    let setup = RunSetup {
-        scenario,
-        plan,
-        syncing: Syncing::Outcomes,
-        enforcement: serde_json::Value::Null,
-    };
-    let run = Run::open(folder, &setup, ()).map_err(|error| failure(&error))?;
+fn recorded(folder: &Path, setup: &RunSetup<'_>) -> Result<Run, Failure> {
+    let run = Run::open(folder, setup, ()).map_err(|error| failure(&error))?;
     let mut run = run.with_budget(Budget::default());
     run.begin(1, serde_json::Value::Null)
         .map_err(|error| failure(&error))?;
     while run.durable(0, &[]).map_err(|error| failure(&error))? {}
+    if let (Some(earlier), true) = (&setup.earlier, run.before().is_new) {
+        warm_start::say(earlier);
+    }
     let mut notes = std::io::stderr().lock();
     if run.before().is_cut {
         writeln!(

@@ -100,6 +100,9 @@ pub(super) fn read_limit(text: &str, resource: Resource) -> Result<Limit, Failur
                 "this run limits `work`, a plain count: write it like 1e6",
             ))
         })?,
+        Resource::Memory => quantity::parse_bytes(text)
+            .map(|bytes| bytes as f64)
+            .map_err(|error| Failure::usage(format!("--limit {error}")).hint(Some(error.hint())))?,
         Resource::Wall | Resource::Cpu => quantity::parse_seconds(text)
             .map_err(|error| Failure::usage(format!("--limit {error}")).hint(Some(error.hint())))?,
     };

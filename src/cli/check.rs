@@ -6,15 +6,16 @@ mod dry_run;
 mod machine;
 mod nodes;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::scenario_file::read_scenario;
-use super::{Exit, Failure, exit_code};
+use super::{Exit, Failure, exit_code, warm_start};
 use crate::journal::Load;
 use crate::markup::Visible;
 use crate::scenario::Target;
+use crate::target::{measures_memory, prepare};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,12 +44,28 @@ impl Check {
             machine::write_load(&Load::now(), &mut to)?;
             return Ok(Exit::Done);
         };
-        let scenario = read_scenario(file)?;
+        let mut scenario = read_scenario(file)?;
+        let mut earlier = warm_start::take_over(&mut scenario, None)?;
+        if let Some(earlier) = &mut earlier {
+            let names = match &scenario.target {
+                // Only the recorded runs know their instances.
+                Target::Recorded(_) | Target::Surrogate(_) => {
+                    prepare(&scenario, Path::new("."))?.instances().to_vec()
+                }
+                target => target.instances().to_vec(),
+            };
+            earlier.on_instances(&names);
+        }
         // With `--try`, the pulls read the data themselves.
         if self.tries.is_none() {
+            measures_memory(&scenario)?;
             data::read(&scenario)?;
         }
-        describe::write(&scenario, &mut Visible(std::io::stdout().lock()))?;
+        describe::write(
+            &scenario,
+            earlier.as_ref(),
+            &mut Visible(std::io::stdout().lock()),
+        )?;
         if let (Target::Command(command), None) = (&scenario.target, &scenario.nodes) {
             machine::write_contain(command.contain, &mut std::io::stdout().lock())?;
         }

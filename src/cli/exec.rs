@@ -68,6 +68,12 @@ pub struct Exec {
     /// The command's stdin; `-` passes captime's own stdin on [default: empty]
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
+    /// Set an environment variable of the command; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    env: Vec<Variable>,
+    /// The folder to run the command in [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
     /// Stop when captime's own stdin ends, for launchers at the other end of a connection
     #[arg(long)]
     stop_on_stdin_eof: bool,
@@ -87,6 +93,10 @@ struct Wish(Option<Contain>);
 /// CPUs by number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CpuList(Vec<usize>);
+
+/// An environment variable and its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Variable(String, String);
 
 /// A time span on the command line.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
@@ -117,6 +127,15 @@ fn contain(text: &str) -> Result<Wish, String> {
         .map_err(|()| "write auto, off, pids or full".to_owned())
 }
 
+fn variable(text: &str) -> Result<Variable, String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !text.contains('\0') => {
+            Ok(Variable(name.to_owned(), value.to_owned()))
+        }
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
 fn cpu_list(text: &str) -> Result<CpuList, String> {
     let mut cpus = Vec::new();
     for part in text.split(',') {
@@ -144,6 +163,8 @@ impl Exec {
             report: None,
             output_limit: None,
             input: None,
+            env: Vec::new(),
+            directory: None,
             stop_on_stdin_eof: false,
             command: Vec::new(),
         };
@@ -165,7 +186,7 @@ impl Exec {
                 Some((flag, value)) => (flag, Some(OsStr::new(value))),
                 None => (text, None),
             };
-            if seen.contains(&flag) {
+            if seen.contains(&flag) && flag != "--env" {
                 return None;
             }
             seen.push(flag);
@@ -195,6 +216,8 @@ impl Exec {
             "--report" if !is_negative || value == "-" => self.report = Some(value.into()),
             "--input" if !is_negative || value == "-" => self.input = Some(value.into()),
             _ if is_negative => return None,
+            "--env" => self.env.push(variable(text()?).ok()?),
+            "--directory" => self.directory = Some(value.into()),
             "--wall" => self.wall = Some(time(text()?).ok()?),
             "--cpu" => self.cpu = Some(time(text()?).ok()?),
             "--memory" => self.memory = Some(size(text()?).ok()?),
@@ -212,6 +235,10 @@ impl Exec {
         Foreground {
             launch: Launch {
                 command: self.command.clone(),
+                env: (self.env.iter())
+                    .map(|Variable(name, value)| (name.into(), value.into()))
+                    .collect(),
+                directory: self.directory.clone(),
                 input: match &self.input {
                     None => Input::Empty,
                     Some(path) if path == Path::new("-") => Input::Inherit,
@@ -221,7 +248,6 @@ impl Exec {
                     None => Output::Inherit,
                     Some(limit) => Output::Capture { limit },
                 },
-                ..Launch::default()
             },
             limits: Limits {
                 wall: self.wall,
@@ -415,7 +441,7 @@ mod tests {
                     "--wall", "--wall=2.5s", "--cpu", "--memory", "--memory=1GiB", "--grace", "--level", "--cpus",
                     "--level=subreaper", "--report", "--report=-", "--input", "--output-limit=5", "--stop-on-stdin-eof",
                     "--stop-on-stdin-eof=1", "--contain", "--contain=pids", "off", "--", "-", "-x", "--help", "--nonsense", "1s", "200MiB", "auto", "cgroup2",
-                    "0,2-3", "file", "sh", "", "-1s", "--wall=", "--input=-",
+                    "0,2-3", "file", "sh", "", "-1s", "--wall=", "--input=-", "--env", "--env=A=1", "B=2", "=", "--directory", "--directory=/",
                 ]),
                 0..7,
             ),

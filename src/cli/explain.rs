@@ -122,7 +122,7 @@ fn choice(folder: &Path, round: u64) -> Result<Option<Choice>, RunError> {
         {
             let again = state.choose();
             // What is recorded was never a policy's choice.
-            let is_same = matches!(pull.by, Some(By::Record | By::Test))
+            let is_same = matches!(pull.by, Some(By::Record | By::Test | By::Earlier))
                 || matches!(again, Next::Pull(again) if again.pull() == pull.pull());
             let explanation = state
                 .explain()

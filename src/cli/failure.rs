@@ -65,6 +65,11 @@ impl Failure {
         self
     }
 
+    /// What the user can change to get past this.
+    pub(super) fn into_hint(self) -> Option<String> {
+        self.hint
+    }
+
     /// The exit code this failure asks for.
     pub fn exit(&self) -> Exit {
         self.exit

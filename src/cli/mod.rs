@@ -31,6 +31,7 @@ mod serve;
 mod study;
 mod submit;
 mod test;
+mod warm_start;
 
 #[doc(hidden)]
 pub use ask::answers;

@@ -15,8 +15,8 @@ use crate::journal::{By, EndReason, Learned, Step};
 use crate::orchestrator::{
     Budget, Now, Plan, Planned, Run, RunSetup, Schedule, Sequence, Watch, target_seed,
 };
-use crate::round::{ArmId, Limit, Observation, Pull, Round, Seen};
-use crate::scenario::{Pin, Resource, Scenario};
+use crate::round::{ArmId, Observation, Pull, Round, Seen};
+use crate::scenario::{Pin, Scenario};
 use crate::target::{PreparedTarget, allowed_cpus, prepare};
 
 const EXAMPLES: &str = "\
@@ -68,6 +68,8 @@ struct Cell {
 /// Runs the command.
 pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
     let mut scenario = super::scenario_file::read_scenario(&args.scenario)?;
+    // What is measured is measured here, so only the arms are taken over.
+    super::warm_start::take_over(&mut scenario, None)?;
     if scenario.space.opened().is_some() {
         return Err(super::needs_sample("`captime record`"));
     }
@@ -122,7 +124,7 @@ pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
         "target: {{recorded: {{consumption: {}, reward: {}, cutoff: {}}}}}",
         yaml_path(&out.join("consumption.csv")),
         yaml_path(&out.join("reward.csv")),
-        yaml_amount(scenario.limits.of, limit),
+        scenario.limits.of.written(limit.get()),
     )?;
     if arms {
         writeln!(
@@ -184,14 +186,6 @@ fn yaml_path(path: &Path) -> String {
     } else {
         // A JSON string is one in YAML too.
         serde_json::Value::from(path).to_string()
-    }
-}
-
-/// A limit with its unit, as in scenarios.
-fn yaml_amount(of: Resource, limit: Limit) -> String {
-    match of {
-        Resource::Wall | Resource::Cpu => format!("{limit}s"),
-        Resource::Work => limit.to_string(),
     }
 }
 

@@ -12,7 +12,7 @@ use super::driving::drive;
 use super::failure::unless_nobody_reads;
 use super::run_folder::{self, failure};
 use super::test::TestOptions;
-use super::{Exit, Failure, exit_code, runtime};
+use super::{Exit, Failure, exit_code, runtime, warm_start};
 use crate::answer::Verdict;
 use crate::journal::{Calibrated, EndReason, FILE, Learned, PullRecord, Step};
 use crate::markup::Visible;
@@ -72,7 +72,7 @@ enum Format {
 
 /// Runs the command.
 pub fn run(args: RunArgs) -> Result<Exit, Failure> {
-    let scenario = super::scenario_file::read_scenario(&args.scenario)?;
+    let mut scenario = super::scenario_file::read_scenario(&args.scenario)?;
     if let Target::External(_) = scenario.target {
         return Err(
             Failure::usage("`captime run` cannot run `target: external`").hint(Some(
@@ -91,9 +91,10 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     } else {
         run_folder::newest(&scenario.name)
     };
+    let earlier = warm_start::take_over(&mut scenario, Some(&folder))?;
     let target = prepare(&scenario, &folder)?;
     let is_virtual = target.is_virtual();
-    let setup = RunSetup::of(&scenario, &target);
+    let setup = RunSetup::of(&scenario, &target).taking_over(earlier);
     let run = Run::open(&folder, &setup, Booking::default()).map_err(|error| match error {
         // There may be several runs of this name.
         RunError::Changed { .. } | RunError::Lowered { .. } => {
@@ -102,6 +103,9 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
         error => failure(&error),
     })?;
     say_how_it_opens(&run, &folder, args.quiet);
+    if let (Some(earlier), false, true) = (&setup.earlier, args.quiet, run.before().is_new) {
+        warm_start::say(earlier);
+    }
     let slots = args
         .slots
         .map_or(target.default_slots(scenario.slots), |n| n as usize);
@@ -136,7 +140,7 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
         finished
     };
     // With the arms that were opened.
-    let mut scenario = scenario;
+    let mut scenario = scenario.clone();
     scenario.space = finished.run.state().space().clone();
     let mut verdict = finished.run.state().verdict(scenario.limits.of);
     if let Some(looked_at) = looked_at {

@@ -298,7 +298,10 @@ fn scenario(args: &StudyArgs, file: &Path) -> Result<Scenario, Failure> {
             return Err(Failure::usage(message).hint(Some(hint)));
         }
     }
-    read_scenario(file)
+    let mut scenario = read_scenario(file)?;
+    // Policies are compared from their first round on, so only the arms are taken over.
+    super::warm_start::take_over(&mut scenario, None)?;
+    Ok(scenario)
 }
 
 fn paper_settings(args: &StudyArgs) -> Result<Vec<Setting>, Failure> {

@@ -102,6 +102,7 @@ fn all_places(nodes: &Nodes) -> Result<Vec<Place>, ClusterError> {
 fn work(scenario: &Scenario, target: &PreparedTarget, nodes: &Nodes) -> Work {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let limits = scenario.limits.clone();
+    let reports_consumption = scenario.reports_consumption();
     Work {
         open: Open {
             file: absolute(&scenario.file),
@@ -116,10 +117,11 @@ fn work(scenario: &Scenario, target: &PreparedTarget, nodes: &Nodes) -> Work {
             let limit = pull.limit.get();
             let wall = limits.guards.wall;
             let longest = match limits.of {
+                _ if reports_consumption => wall,
                 Resource::Wall => Some(wall.map_or(limit, |wall| wall.min(limit))),
                 // Without a guard nothing bounds the wall time, but one thread needs at least this much.
                 Resource::Cpu => Some(wall.unwrap_or(limit)),
-                Resource::Work => wall,
+                Resource::Work | Resource::Memory => wall,
             };
             longest.map(|seconds| seconds + limits.grace)
         }),

@@ -57,6 +57,16 @@ pub struct Appender {
 impl Appender {
     /// Creates the journal of a new run in `folder`, which must exist. When this returns, its header is on disk.
     pub fn create(folder: &Path, header: &Header, syncing: Syncing) -> Result<Self, JournalError> {
+        Self::create_with(folder, header, syncing, |_| Ok(()))
+    }
+
+    /// The same with the lines that `fill` appends. Either all of them are on disk or there is no journal.
+    pub fn create_with(
+        folder: &Path,
+        header: &Header,
+        syncing: Syncing,
+        fill: impl FnOnce(&mut Self) -> Result<(), JournalError>,
+    ) -> Result<Self, JournalError> {
         let path = folder.join(FILE);
         let written = |error| JournalError::write(&path, error);
         replaceable(&path).map_err(written)?;
@@ -67,7 +77,8 @@ impl Appender {
             regular_file::open_own(&unnamed, OpenOptions::new().write(true).create_new(true))
                 .map_err(written)?;
         let mut new = Self::over(file, unnamed.clone(), syncing, 0, 0);
-        let named = new.append(header).and_then(|_| new.sync()).and_then(|()| {
+        let filled = new.append(header).and_then(|_| fill(&mut new));
+        let named = filled.and_then(|()| new.sync()).and_then(|()| {
             let renamed = fs::rename(&unnamed, &path);
             // The name must survive a power cut as well.
             renamed

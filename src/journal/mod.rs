@@ -7,14 +7,15 @@
 //!
 //! ```
 //! use captime::journal::{OutcomeRecord, Reader, Record, Syncing};
-//! use captime::orchestrator::{Next, Plan, open};
+//! use captime::orchestrator::{Next, Plan, RunSetup, open};
 //! # let folder = tempfile::tempdir()?;
 //! # let folder = folder.path().join("mine");
 //! # let text = "name: mine\ntarget: external\narms: {list: [{a: 1}, {a: 2}]}\nlimits: {of: wall, grid: [1s, 5s]}\nprice: {cost: x, penalty: 10 * x}\n";
 //! # let scenario = captime::scenario::parse(text, "mine.yaml".as_ref(), ".".as_ref())?.scenario;
 //!
 //! let plan = Plan::of(&scenario, &[]);
-//! let mut run = open(&folder, &scenario, plan, Syncing::AtEnd, &serde_json::Value::Null, |_| {})?;
+//! let setup = RunSetup { scenario: &scenario, plan, syncing: Syncing::AtEnd, enforcement: serde_json::Value::Null, earlier: None };
+//! let mut run = open(&folder, &setup, |_| {})?;
 //! let Next::Pull(pull) = run.state.choose() else {
 //!     unreachable!("there is nothing to wait for");
 //! };

@@ -94,6 +94,8 @@ pub enum By {
     Record,
     /// `captime test`, which runs some arms side by side.
     Test,
+    /// An earlier run, whose round was taken over with its outcome.
+    Earlier,
 }
 
 /// An arm of an open space is about to be pulled for the first time: it gets its number.

@@ -31,6 +31,7 @@
 mod calibration;
 mod clock;
 mod driver;
+mod earlier;
 mod event;
 mod first_failures;
 mod losses;
@@ -48,6 +49,7 @@ mod testing;
 mod tests;
 
 pub use driver::{Driven, Driver, Wall};
+pub use earlier::Earlier;
 pub use event::{Now, Running, Watch};
 pub use plan::Plan;
 pub use run::{Run, RunSetup};

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Budget, Plan, Progress, ResolvedScenario, RunError, State, resume};
+use super::{Budget, Progress, ResolvedScenario, RunError, RunSetup, State, resume};
 use crate::journal::{
     Appender, FILE, Header, JournalError, Machine, Reader, RunLock, Step, Syncing, VERSION,
     timestamp,
@@ -36,22 +36,25 @@ pub struct Opened {
 /// Creates the run in `folder`, or resumes it if it is of the same scenario.
 pub fn open(
     folder: &Path,
-    scenario: &Scenario,
-    plan: Plan,
-    syncing: Syncing,
-    enforcement: &Value,
-    look: impl FnMut(&Step),
+    setup: &RunSetup<'_>,
+    mut look: impl FnMut(&Step),
 ) -> Result<Opened, RunError> {
+    let RunSetup {
+        scenario,
+        plan,
+        syncing,
+        ..
+    } = setup;
     make(folder)?;
     let lock = RunLock::take(folder)?;
-    let resolved = ResolvedScenario::of(scenario, &plan.instance_names).stored();
-    let mut state = State::new(plan);
+    let mut resolved = ResolvedScenario::of(scenario, &plan.instance_names).stored();
+    let mut state = State::new(plan.clone());
     match Reader::open(folder) {
         Ok(reader) => {
             let enforcement = reader.header().enforcement.clone();
             let (reader, progress) = resumed(reader, scenario, &resolved, &mut state, look)?;
             let is_cut = reader.is_torn();
-            let journal = Appender::resume(&reader, syncing)?;
+            let journal = Appender::resume(&reader, *syncing)?;
             Ok(Opened {
                 state,
                 progress,
@@ -63,8 +66,27 @@ pub fn open(
             })
         }
         Err(JournalError::Missing { .. } | JournalError::Empty { .. }) => {
-            let header = header(scenario, resolved, syncing, enforcement.clone());
-            let journal = Appender::create(folder, &header, syncing)?;
+            let earlier = setup.earlier.as_ref();
+            if let Some(earlier) = earlier {
+                resolved["earlier"] = earlier.stored();
+            }
+            let header = header(scenario, resolved, *syncing, setup.enforcement.clone());
+            let journal = Appender::create_with(folder, &header, *syncing, |journal| {
+                let Some(earlier) = earlier else {
+                    return Ok(());
+                };
+                earlier.teach(&mut state, |step| {
+                    look(step);
+                    match step {
+                        Step::Calibrated(limits) => journal.append(limits),
+                        Step::Opened(arm) => journal.append(&**arm),
+                        Step::Launched(pull) => journal.append(pull),
+                        Step::Learned(learned) => journal.append(&learned.outcome),
+                        Step::Session(_) | Step::Lost(_) | Step::End(_) => return Ok(()),
+                    }?;
+                    Ok(())
+                })
+            })?;
             let progress = Progress::default();
             Ok(Opened {
                 state,
@@ -157,7 +179,7 @@ fn resumed(
     let tally = state.tally();
     let budget = scenario.budget;
     let waiting = progress.waiting.iter();
-    let rounds = tally.learned + waiting.len() as u64;
+    let rounds = tally.own_learned() + waiting.len() as u64;
     let consumption = waiting
         .filter_map(|learned| learned.outcome.consumption)
         .sum::<f64>();

@@ -153,7 +153,7 @@ impl Budget {
     /// How many pulls it affords that all run to this limit of `resource`, so many at a time; none if it has no end, or none that
     /// can be told from limits.
     pub fn affords(&self, limit: f64, resource: Resource, slots: usize) -> Option<f64> {
-        let is_time = resource != Resource::Work;
+        let is_time = resource.is_time();
         let bounds = [
             self.rounds.map(|rounds| rounds as f64),
             (self.wall.filter(|_| is_time)).map(|wall| wall * slots as f64 / limit),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::event::{Now, Running, Watch};
 use super::losses::{Fate, Losses, PAUSES};
 use super::outcome_record::outcome_record;
-use super::{Budget, Clock, Next, Opened, Plan, RunError, Schedule, State, open};
+use super::{Budget, Clock, Earlier, Next, Opened, Plan, RunError, Schedule, State, open};
 use crate::journal::{
     Appender, Calibrated, Durable, End, EndReason, Learned, Lost, OutcomeRecord, PullRecord,
     RunLock, Session, Syncing, timestamp,
@@ -65,6 +65,8 @@ pub struct RunSetup<'a> {
     pub syncing: Syncing,
     /// Which limits can be enforced, for the journal's header.
     pub enforcement: serde_json::Value,
+    /// What a new run takes over from an earlier one.
+    pub earlier: Option<Earlier>,
 }
 
 impl<'a> RunSetup<'a> {
@@ -79,7 +81,18 @@ impl<'a> RunSetup<'a> {
                 Syncing::Outcomes
             },
             enforcement: target.enforcement(),
+            earlier: None,
         }
+    }
+
+    /// A new run starts with this.
+    #[must_use]
+    pub fn taking_over(mut self, earlier: Option<Earlier>) -> Self {
+        self.earlier = earlier;
+        if let Some(earlier) = &mut self.earlier {
+            earlier.on_instances(&self.plan.instance_names);
+        }
+        self
     }
 }
 
@@ -123,20 +136,8 @@ impl<W: Watch> Run<W> {
 
     /// Creates the run of a scenario in `folder`, or resumes it. Budget and retries come from the scenario.
     pub fn open(folder: &Path, setup: &RunSetup<'_>, mut watch: W) -> Result<Self, RunError> {
-        let RunSetup {
-            scenario,
-            plan,
-            syncing,
-            enforcement,
-        } = setup;
-        let opened = open(
-            folder,
-            scenario,
-            plan.clone(),
-            *syncing,
-            enforcement,
-            |step| watch.replayed(step),
-        )?;
+        let scenario = setup.scenario;
+        let opened = open(folder, setup, |step| watch.replayed(step))?;
         let run = Self::recorded(opened, watch).with_retries(scenario.retries, PAUSES);
         Ok(run.with_budget(scenario.budget))
     }
@@ -208,7 +209,7 @@ impl<W: Watch> Run<W> {
         let consumption = tally.consumption + consumption;
         let spent = self
             .budget
-            .ended(tally.launched, self.clock.seconds(), consumption);
+            .ended(tally.own_launched(), self.clock.seconds(), consumption);
         match spent {
             Some(EndReason::Wall) => spent,
             Some(_) => spent.filter(|_| self.again.is_empty()),
@@ -584,7 +585,8 @@ impl<W: Watch> Run<W> {
     fn spent(&self) -> Option<EndReason> {
         let tally = self.state.tally();
         let wall = self.budget.wall.map_or(0.0, |_| self.clock.seconds());
-        self.budget.ended(tally.launched, wall, tally.consumption)
+        self.budget
+            .ended(tally.own_launched(), wall, tally.consumption)
     }
 
     /// Whether anything may still be started.

@@ -9,14 +9,14 @@ use super::first_failures::FirstFailures;
 use super::plan::{LimitSource, Plan};
 use super::schedule::{Choice, Planned, Schedule};
 use crate::answer::{Evidence, Nodes, Setting, Verdict};
-use crate::journal::{ArmRecord, Calibrated, EndReason, Learned, PullRecord, Step};
+use crate::journal::{ArmRecord, By, Calibrated, EndReason, Learned, PullRecord, Step};
 use crate::policy::{Explanation, Policy, Problem, Recommendation};
 use crate::resource::Resource;
 use crate::round::{
     ArmId, Limit, LimitError, LimitGrid, Observation, Price, Purpose, Round, Seen, randomness,
 };
 use crate::scenario::Compare;
-use crate::space::open::{Opened, PARENTS};
+use crate::space::open::{Opened, Origin, PARENTS};
 use crate::space::{Configuration, Space};
 
 /// The state of a run. Only `launched` and `learned` change it.
@@ -58,10 +58,24 @@ pub struct Tally {
     pub censored: u64,
     /// Those that failed.
     pub failed: u64,
-    /// What all of them consumed of the limited resource.
+    /// Those that were taken over from an earlier run. They cost this run nothing.
+    pub earlier: u64,
+    /// What this run's own pulls consumed of the limited resource.
     pub consumption: f64,
     /// The sum of their gains, since limits and prices became known.
     pub gain: f64,
+}
+
+impl Tally {
+    /// Pulls that this run started itself.
+    pub fn own_launched(&self) -> u64 {
+        self.launched - self.earlier
+    }
+
+    /// Pulls of its own that were learned from.
+    pub fn own_learned(&self) -> u64 {
+        self.learned - self.earlier
+    }
 }
 
 /// What to do with a free slot.
@@ -218,10 +232,10 @@ impl State {
     /// What is recorded before the first pull of this arm of an open space, if that comes next.
     pub fn opening(&self, arm: ArmId) -> Option<ArmRecord> {
         let opened = self.space().opened()?;
-        if arm.index() != self.numbered {
+        if arm.index() < self.numbered {
             return None;
         }
-        let (configuration, origin) = if self.numbered < opened.len() {
+        let (configuration, origin) = if arm.index() < opened.len() {
             let origin = opened.origin(arm).clone();
             (self.space().configuration(arm), origin)
         } else {
@@ -300,7 +314,11 @@ impl State {
         } = learned;
         self.tally.learned += 1;
         self.evidence.add(observation, outcome.score);
-        self.tally.consumption += outcome.consumption.unwrap_or(0.0);
+        if learned.pull.by == Some(By::Earlier) {
+            self.tally.earlier += 1;
+        } else {
+            self.tally.consumption += outcome.consumption.unwrap_or(0.0);
+        }
         match observation.seen() {
             Seen::Rewarded { .. } => self.tally.rewarded += 1,
             Seen::Censored { .. } => self.tally.censored += 1,
@@ -348,9 +366,7 @@ impl State {
     pub fn replay(&mut self, step: &Step) -> bool {
         match step {
             Step::Launched(pull) => {
-                let is_in_turn =
-                    pull.arm.index() <= self.numbered || self.space().opened().is_none();
-                let is_known = is_in_turn && pull.arm.index() < self.arms();
+                let is_known = pull.arm.index() < self.arms() && self.is_in_turn(pull.arm);
                 if is_known {
                     self.launched(pull);
                 }
@@ -370,6 +386,16 @@ impl State {
             }
             Step::Session(_) | Step::End(_) => true,
         }
+    }
+
+    /// Arms of an open space are numbered as they are pulled, but for those that were given: rounds of an earlier run may
+    /// lack some.
+    fn is_in_turn(&self, arm: ArmId) -> bool {
+        let Some(opened) = self.space().opened() else {
+            return true;
+        };
+        let is_given = || matches!(opened.origin(arm), Origin::Default | Origin::Start);
+        arm.index() <= self.numbered || is_given()
     }
 
     /// Notes on which node a pull ended. Gives it as the policy is to see it, if that is not as it was measured.

@@ -117,7 +117,13 @@ impl ResolvedScenario {
                         return Err(TestError::NoInstances);
                     }
                     TestOn::Training => {}
-                    TestOn::Listed(names) => command.instances.clone_from(names),
+                    TestOn::Listed(names) => {
+                        let names = names.clone();
+                        command.instances = match &mut command.expect {
+                            Some(expect) => expect.instances(names),
+                            None => names,
+                        };
+                    }
                 }
             }
             (Target::Recorded(recorded), on) => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::journal::{Learned, PullRecord, Step};
+use crate::journal::{By, Learned, PullRecord, Step};
 
 /// Sums over all pulls, of this session and the ones before.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +45,10 @@ impl Account {
 
     /// Adds a pull with an outcome.
     pub fn learned(&mut self, learned: &Learned) {
+        // What an earlier run spent is not this run's.
+        if learned.pull.by == Some(By::Earlier) {
+            return;
+        }
         let outcome = &learned.outcome;
         self.wall += outcome.wall.unwrap_or(0.0);
         self.cpu += outcome.cpu.unwrap_or(0.0);

@@ -98,7 +98,7 @@ impl Watch for Terminal {
         let rate = (tally.learned - before) as f64 / started.elapsed().as_secs_f64().max(0.001);
         let share = now
             .budget
-            .share(tally.learned, now.seconds, tally.consumption)
+            .share(tally.own_learned(), now.seconds, tally.consumption)
             .unwrap_or(0.0);
         // The important part comes first, because the end of a line may be cut.
         let came = match tally.learned {

@@ -129,7 +129,7 @@ pub(super) fn left(now: &Now<'_>, rounds_per_second: f64) -> Option<f64> {
         .budget
         .rounds
         .filter(|_| rounds_per_second > 0.0)
-        .map(|budget| budget.saturating_sub(tally.learned) as f64 / rounds_per_second);
+        .map(|budget| budget.saturating_sub(tally.own_learned()) as f64 / rounds_per_second);
     let by_wall = now
         .budget
         .wall
@@ -150,7 +150,7 @@ pub(super) fn budget(now: &Now<'_>, rounds_per_second: f64) -> String {
     let tally = now.state.tally();
     let share = now
         .budget
-        .share(tally.learned, now.seconds, tally.consumption)
+        .share(tally.own_learned(), now.seconds, tally.consumption)
         .map(|share| format!("{:.0} %", 100.0 * share));
     // Fractions of a rough estimate are useless.
     let left = left(now, rounds_per_second)

@@ -373,7 +373,7 @@ impl History {
             limit: pull.limit.get(),
             reach: observation.reach().get(),
             instance: pull.instance.unwrap_or(0),
-            is_chosen: pull.by != Some(By::Calibration) && pull.by != Some(By::Probe),
+            is_chosen: !matches!(pull.by, Some(By::Calibration | By::Probe | By::Earlier)),
             kind,
             failure,
             reward: if kind == Kind::Rewarded {

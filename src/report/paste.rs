@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::History;
 use crate::policy::Recommendation;
-use crate::scenario::Resource;
 use crate::space::Configuration;
 use crate::target::paste::{Paster, use_line};
 
@@ -45,10 +44,7 @@ fn yaml(history: &History, answer: &Recommendation) -> String {
     let answer = Answer {
         arm: answer.pull.arm.number(),
         configuration: &configuration,
-        limit: match history.resource() {
-            Resource::Work => limit.to_string(),
-            Resource::Wall | Resource::Cpu => format!("{limit}s"),
-        },
+        limit: history.resource().written(limit.get()),
     };
     serde_yaml::to_string(&answer).unwrap_or_default()
 }

@@ -22,6 +22,12 @@ pub enum Caution {
     UnusedParameter { name: String },
     #[error("no placeholder uses the instances, so they make no difference")]
     UnusedInstances,
+    #[error("no instance matches this pattern, or an earlier one matches them all")]
+    UnusedPattern,
+    #[error(
+        "`{{limit}}` is not passed to the program, so nothing but the guard `wall` ends a pull that reports its own consumption"
+    )]
+    LimitNotPassed,
     #[error("{0}")]
     Price(PriceWarning),
     #[error(
@@ -38,6 +44,8 @@ pub enum Caution {
     NoBudget,
     #[error("no guard on wall time: a command that sleeps uses no CPU time and would never end")]
     NoWallGuard,
+    #[error("no guard on wall time: a command that uses little memory may run forever")]
+    NothingEnds,
     #[error(
         "the guard `wall: {guard}` ends most pulls before they use the largest limit, {limit} of CPU time"
     )]
@@ -62,13 +70,15 @@ impl Caution {
         Some(match self {
             Self::UnusedParameter { .. } => "use it in the command, or remove it",
             Self::UnusedInstances => "use `{instance}` in the command, or remove them",
+            Self::UnusedPattern => "put it before patterns that match more, or remove it",
+            Self::LimitNotPassed => "pass `{limit}` to the program, which ends itself there",
             Self::Price(_) => "divide the cost, or choose a larger `unit`",
             Self::PenaltyBelowCost { .. } => "raise the penalty: `penalty: 10 * x` is PAR10",
             Self::Policy(_) => "smaller values are fine in practice, and often better",
             Self::FewerSampled { .. } => "all of them are arms",
             Self::SpaceNote(_) => "everything else was read",
             Self::NoBudget => "write `budget: {wall: 1h}`",
-            Self::NoWallGuard => "add the guard `wall: 60s` to `limits`",
+            Self::NoWallGuard | Self::NothingEnds => "add the guard `wall: 60s` to `limits`",
             Self::GuardBelowLimit { .. } => "raise the guard, or lower the limits",
             Self::TinyLimit { .. } => "raise the limits",
             Self::TinyMemory { .. } => "write a larger size, such as `memory: 1GiB`",

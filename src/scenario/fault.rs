@@ -135,6 +135,12 @@ pub enum Fault {
     },
     #[error("{0}")]
     Start(PointError),
+    #[error("`start` has a second `run`")]
+    SecondStartRun,
+    #[error("there is no run `{path}` to start from")]
+    NoStartRun { path: String, hint: Option<String> },
+    #[error("the run `{path}` to start from cannot be read: {reason}")]
+    StartRunUnreadable { path: String, reason: String },
     #[error("{0}")]
     Sample(SampleError),
     #[error("`default` is for a grid, a list or a file")]
@@ -182,12 +188,14 @@ pub enum Fault {
     GridForZrcucb,
     #[error("the policy `{policy}` needs a grid of limits, not only the largest")]
     MaxWithoutGrid { policy: &'static str },
-    #[error("`of: work` needs a forest or a target in virtual time")]
+    #[error("`of: work` needs a forest, a target in virtual time, or a command with `consumption`")]
     WorkNeedsForest,
     #[error("the engine `{engine}` does not count `work`")]
     WorkNeedsBuiltin { engine: &'static str },
     #[error("the guard `work` has no effect here: nothing counts work")]
     WorkGuard,
+    #[error("`of: memory` needs a command, a wrapper or a forest in its own process")]
+    MemoryNeedsProgram,
     #[error("the memory guard needs a forest in its own process")]
     MemoryNeedsProcess,
     #[error("the engine `{engine}` cannot be stopped in-process")]
@@ -238,6 +246,14 @@ pub enum Fault {
     RegexGroups { key: String, groups: usize },
     #[error("`{pointer}` is not a JSON pointer")]
     BadPointer { pointer: String },
+    #[error("no instance has an answer in column {place}")]
+    NoAnswerColumn { place: usize },
+    #[error("`{answer}`, expected of `{instance}`, is an answer that earns no reward")]
+    ImpossibleAnswer { answer: String, instance: String },
+    #[error(
+        "`consumption` needs the guard `wall`: nothing else ends a program that does not keep its limit"
+    )]
+    ConsumptionWithoutGuard,
     #[error("`worst` and `best` are both {value}")]
     SameWorstBest { value: f64 },
     #[error("`{name}` is not a valid name for an environment variable")]

@@ -216,6 +216,8 @@ pub(super) static COMMAND: Section = Section {
         optional("test", Instances, "Instances held out for testing the answer"),
         key("reward", Shape::Section(&REWARD), "1 for exit code 0", "How the reward is read"),
         key("success", Codes, "0, or the codes of `reward: {exit: ...}`", "The exit codes of a normal end"),
+        optional("expect", Shape::Section(&EXPECT), "The answers that instances are known to have. Any other is a failure, `wrong answer`"),
+        key("consumption", Shape::Section(&CONSUMPTION), "captime measures it", "Where the program itself reports what it consumed: seconds, or counted work with `of: work`"),
         optional("env", Other(env), "Environment variables, with placeholders"),
         key("directory", Text, "the scenario's folder", "Where the program runs"),
         key("stdin", Shape::Section(&STDIN), "empty", "What the program reads"),
@@ -275,6 +277,30 @@ pub(super) static REWARD: Section = Section {
         key("which", Words(&["only", "last"]), "`only`", "Which match counts. `only`: several are an error. `last`: the last one, for programs that print a score per epoch"),
         optional("worst", Number, "The score worth 0"),
         optional("best", Number, "The score worth 1"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static EXPECT: Section = Section {
+    name: "expect",
+    about: "The answers that instances are known to have: exit codes, or scores. One of the two.",
+    keys: &[
+        optional("column", Whole(2), "The word of an instance's line that is its answer, counted from 1. It is not part of `{instance}`. Instances without it, or with `-`, accept any answer"),
+        optional("name", Shape::Map(&AnyOf(&[Scalar, List(&Scalar)])), "Patterns on the instance's name, each with its answer or a list of them. The first that matches counts"),
+    ],
+};
+
+#[rustfmt::skip]
+pub(super) static CONSUMPTION: Section = Section {
+    name: "consumption",
+    about: "Where the program itself reports what it consumed.",
+    keys: &[
+        optional("stdout", Text, "A regular expression with one group: the number, in the output"),
+        optional("stderr", Text, "The same, in the error output"),
+        optional("json", Text, "A JSON pointer to the number, such as `/seconds`, in the output or in `file`"),
+        optional("file", Text, "A file that the program writes, with placeholders"),
+        optional("match", Text, "A regular expression with one group: the number, in `file`"),
+        key("which", Words(&["only", "last"]), "`only`", "Which match counts, as for `reward`"),
     ],
 };
 
@@ -355,7 +381,7 @@ pub(super) static ARMS: Section = Section {
         optional("file", Text, "A CSV file: the first line names the parameters, every other line is an arm. A column `name` names it"),
         optional("space", AnyOf(&[Text, Shape::Map(&AnyOf(&[Scalar, Shape::Section(&PARAMETER)]))]), "An open space: parameters with ranges, or a file of them (PCS, ConfigSpace, irace). See [spaces](spaces.md)"),
         optional("forbid", Texts, "Combinations of the space that are not allowed, such as `decay * restarts > 5000`"),
-        optional("start", List(&Shape::Map(&Scalar)), "Configurations of the space that come right after the default, or `{file: known-good.csv}`"),
+        optional("start", AnyOf(&[Shape::Map(&Scalar), List(&Shape::Map(&Scalar))]), "Configurations of the space that come right after the default, or `{file: known-good.csv}`. With `{run: runs/last-night}`, the arms of an earlier run, and its rounds where nothing else changed: see [warm start](spaces.md#starting-from-an-earlier-run)"),
         optional("sample", Whole(1), "How many arms to draw from the space, as a finite list. Without it, arms are opened as the run goes"),
         key("default", AnyOf(&[Scalar, Shape::Map(&Scalar)]), "the first arm", "The default configuration, by name or by values. It becomes arm 1"),
         optional("only", Other(patterns), "Keep only the combinations of the grid that match one of these"),
@@ -402,7 +428,7 @@ pub(super) static LIMITS: Section = Section {
     name: "limits",
     about: "What is limited, the limits to choose from, and the guards. Give one of: `max` and `grid`; `grid`; `from`, `to` and `points`; `calibrate`; `max` alone for z-rcucb.",
     keys: &[
-        key("of", Words(&["wall", "cpu", "work"]), "`wall`", "What is limited and priced. `work` is a plain count, for forests and targets in virtual time"),
+        key("of", Words(&["wall", "cpu", "work", "memory"]), "`wall`", "What is limited and priced. `work` is a plain count, for forests, targets in virtual time, and commands with `consumption`. `memory` is the peak memory of a program, where the kernel enforces memory limits exactly"),
         optional("max", Amount, "The largest limit"),
         optional("grid", AnyOf(&[Whole(1), List(&Amount)]), "The number of limits up to `max`, or the limits themselves"),
         optional("from", Amount, "The smallest limit"),
@@ -586,8 +612,24 @@ mod tests {
         let mut page = std::fs::read_to_string(path).unwrap();
         let before = page.clone();
         let sections = [
-            &SCENARIO, &COMMAND, &WRAPPER, &REWARD, &FOREST, &SYNTHETIC, &RECORDED, &SURROGATE,
-            &EXTERNAL, &ARMS, &PARAMETER, &RANGE, &LIMITS, &CALIBRATE, &PRICE, &BUDGET,
+            &SCENARIO,
+            &COMMAND,
+            &EXPECT,
+            &CONSUMPTION,
+            &WRAPPER,
+            &REWARD,
+            &FOREST,
+            &SYNTHETIC,
+            &RECORDED,
+            &SURROGATE,
+            &EXTERNAL,
+            &ARMS,
+            &PARAMETER,
+            &RANGE,
+            &LIMITS,
+            &CALIBRATE,
+            &PRICE,
+            &BUDGET,
         ];
         for section in sections {
             let start = format!("<!-- keys: {} -->\n", section.name);

@@ -35,9 +35,10 @@ pub use caution::{Caution, Notice};
 pub use diagnosis::ScenarioError;
 pub use fault::{Fault, Mistake};
 pub use model::{
-    Budget, Calibrate, Command, Compare, Engines, External, FilledCommand, Forest, Guards,
+    Budget, Calibrate, Command, Compare, Engines, Expect, External, FilledCommand, Forest, Guards,
     Isolation, LaunchCommand, Levels, LimitSource, Limits, Nodes, Pin, Prices, Recorded, Reward,
-    Scenario, ScoreForm, ScorePlace, ScoreScale, Slots, SshHost, Stdin, Target, TestPlan,
+    Scenario, ScoreForm, ScorePlace, ScoreScale, ScoreSource, Slots, SshHost, StartRun, Stdin,
+    Target, TestPlan,
 };
 pub use template::Template;
 

@@ -3,6 +3,7 @@
 mod nodes;
 mod target;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,12 +13,14 @@ use super::stored;
 use crate::policy::{PolicyKind, Problem};
 use crate::resource::Resource;
 use crate::round::{ArmId, Curve, Limit, LimitGrid, Price};
+use crate::space::open::Point;
 use crate::space::{OpenSpace, Space};
+use crate::yaml::Span;
 
 pub use nodes::{Engines, LaunchCommand, Nodes, SshHost};
 pub use target::{
-    Command, External, FilledCommand, Forest, Isolation, Levels, Recorded, Reward, ScoreForm,
-    ScorePlace, ScoreScale, Stdin, Surrogate, Target,
+    Command, Expect, External, FilledCommand, Forest, Isolation, Levels, Recorded, Reward,
+    ScoreForm, ScorePlace, ScoreScale, ScoreSource, Stdin, Surrogate, Target,
 };
 
 /// Everything that defines a run.
@@ -42,6 +45,9 @@ pub struct Scenario {
     /// The open space that the arms are drawn from, if there is one.
     #[serde(skip)]
     pub open: Option<Arc<OpenSpace>>,
+    /// An earlier run whose arms and rounds a new run takes over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_run: Option<StartRun>,
     /// The limits.
     pub limits: Limits,
     /// What consumption and being censored cost.
@@ -70,6 +76,17 @@ pub struct Scenario {
     /// What `captime test` runs instead of what a policy would choose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestPlan>,
+}
+
+/// An earlier run to start from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StartRun {
+    /// Its folder, or its name, as the scenario writes it.
+    pub path: String,
+    /// Where the scenario writes it.
+    #[serde(skip)]
+    pub at: Span,
 }
 
 /// Arms that are run side by side on the same instances and seeds.
@@ -127,11 +144,40 @@ impl Scenario {
         }
     }
 
+    /// Whether the program itself reports what it consumed, instead of captime measuring and ending it.
+    pub fn reports_consumption(&self) -> bool {
+        matches!(&self.target, Target::Command(command) if command.consumption.is_some())
+    }
+
     /// The same, with pulls also on the instances that are held out for the test.
     #[must_use]
     pub fn with_test_instances(mut self) -> Self {
         self.target.use_test_instances();
         self
+    }
+
+    /// Adds arms of an earlier run right after the default, where the arms come from an open space. A sampled list keeps its
+    /// length: its last arms make room.
+    pub fn add_arms(&mut self, earlier: &[Point]) {
+        let Some(open) = &self.open else { return };
+        let known: Vec<Point> = if let Some(opened) = self.space.opened() {
+            opened.points().cloned().collect()
+        } else {
+            let arms = self.space.arms().map(|arm| self.space.configuration(arm));
+            arms.filter_map(|arm| open.point(arm.iter()).ok()).collect()
+        };
+        let mut seen = HashSet::new();
+        let all = known[..1].iter().chain(earlier).chain(&known[1..]);
+        let all = all.filter(|point| seen.insert(*point));
+        if self.space.opened().is_some() {
+            let start: Vec<Point> = all.skip(1).cloned().collect();
+            self.space = Space::open(Arc::clone(open), start);
+        } else {
+            let listed: Vec<&Point> = all.take(self.space.len()).collect();
+            if let Ok(space) = open.list(&listed) {
+                self.space = space;
+            }
+        }
     }
 
     /// A path as the scenario writes it: relative to its folder if it is inside.
@@ -143,7 +189,7 @@ impl Scenario {
     pub fn cpu_limit(&self, limit: Limit) -> Option<f64> {
         match self.limits.of {
             Resource::Cpu => Some(limit.get()),
-            Resource::Wall | Resource::Work => self.limits.guards.cpu,
+            Resource::Wall | Resource::Work | Resource::Memory => self.limits.guards.cpu,
         }
     }
 }
@@ -183,6 +229,7 @@ impl Guards {
             Resource::Wall => self.wall,
             Resource::Cpu => self.cpu,
             Resource::Work => self.work,
+            Resource::Memory => self.memory.map(|bytes| bytes as f64),
         }
     }
 }

@@ -268,8 +268,10 @@ retries: 0
     );
     let Reward::Score {
         scale: Some(scale),
-        form: ScoreForm::Json(pointer),
-        ..
+        source: ScoreSource {
+            form: ScoreForm::Json(pointer),
+            ..
+        },
     } = &command.reward
     else {
         panic!("not a score")

@@ -164,6 +164,7 @@ impl RealStudy {
         side: Side<'a>,
     ) -> Result<Run<Side<'a>>, RealError> {
         let setup = RunSetup {
+            earlier: None,
             scenario,
             plan: Plan::of(scenario, &self.instances),
             syncing: Syncing::Outcomes,

@@ -85,7 +85,10 @@ impl ForestTarget {
         cpus: Option<&[Vec<usize>]>,
         ends: Ends,
     ) -> std::io::Result<Self> {
-        let of = limits.of.into();
+        let of = limits
+            .of
+            .of_forest()
+            .ok_or_else(|| std::io::Error::other("an in-process forest does not measure memory"))?;
         let shared = Arc::new(Shared {
             data,
             forest,
@@ -368,10 +371,14 @@ pub fn as_command(forest: &scenario::Forest, space: &Space, binary: &Path) -> sc
         test: vec![],
         success: vec![0],
         reward: scenario::Reward::Score {
-            place: ScorePlace::Stdout,
-            form: ScoreForm::Json("/reward".into()),
+            source: scenario::ScoreSource {
+                place: ScorePlace::Stdout,
+                form: ScoreForm::Json("/reward".into()),
+            },
             scale: None,
         },
+        expect: None,
+        consumption: None,
         output_limit: 1 << 16,
         contain: None,
     }

@@ -37,7 +37,7 @@ pub use running::{Ended, Ending, SlotPool, Start, Target};
 #[doc(hidden)]
 pub use {
     crate::simulated::{Ran, TargetError, VirtualTarget, recorded, synthetic},
-    prepare::dataset,
+    prepare::{dataset, measures_memory},
     running::{Ends, InVirtualTime, PoolChange},
     slots::{CpuClaim, allowed_cpus},
 };

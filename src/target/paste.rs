@@ -66,8 +66,14 @@ pub fn use_line(scenario: &Scenario, pull: Pull, by: Paster) -> Option<String> {
 fn exec_options(scenario: &Scenario, pull: Pull, guards: Vec<String>) -> String {
     let limit = pull.limit;
     let limit = match scenario.limits.of {
-        Resource::Wall => format!("--wall {limit}s"),
-        Resource::Cpu | Resource::Work => format!("--cpu {limit}s"),
+        // The program keeps it itself.
+        _ if scenario.reports_consumption() => None,
+        Resource::Wall => Some(format!("--wall {limit}s")),
+        Resource::Memory => Some(format!(
+            "--memory {}",
+            Resource::Memory.written(limit.get())
+        )),
+        Resource::Cpu | Resource::Work => Some(format!("--cpu {limit}s")),
     };
     let grace = grace_option(scenario);
     let contain = match &scenario.target {
@@ -76,7 +82,7 @@ fn exec_options(scenario: &Scenario, pull: Pull, guards: Vec<String>) -> String 
             .map(|contain| format!("--contain {contain}")),
         _ => None,
     };
-    let options = [limit].into_iter().chain(guards).chain(grace);
+    let options = limit.into_iter().chain(guards).chain(grace);
     let options: Vec<String> = options.chain(contain).collect();
     options.join(" ")
 }
@@ -90,11 +96,13 @@ fn grace_option(scenario: &Scenario) -> Option<String> {
 fn guard_options(scenario: &Scenario) -> Vec<String> {
     let Limits { of, guards, .. } = &scenario.limits;
     let clock = |name: &str, resource: Resource| {
-        let guard = guards.of(resource).filter(|_| *of != resource);
+        let is_guard = *of != resource || scenario.reports_consumption();
+        let guard = guards.of(resource).filter(|_| is_guard);
         guard.map(|seconds| format!("--{name} {seconds}s"))
     };
     let memory = guards
         .memory
+        .filter(|_| *of != Resource::Memory || scenario.reports_consumption())
         .map(|bytes| format!("--memory {}", size(bytes)));
     [
         clock("wall", Resource::Wall),
@@ -118,8 +126,8 @@ fn size(bytes: u64) -> String {
 
 fn forest_limit(of: Resource, limit: Limit) -> String {
     match of {
-        Resource::Work => format!("--limit {limit} --resource work"),
-        Resource::Wall | Resource::Cpu => format!("--limit {limit}s --resource {}", of.name()),
+        of if of.is_time() => format!("--limit {limit}s --resource {}", of.name()),
+        of => format!("--limit {limit} --resource {}", of.name()),
     }
 }
 

@@ -46,6 +46,14 @@ pub enum PrepareError {
     /// Your own program runs the pulls of an external target.
     #[error("captime does not run the pulls of an external target")]
     External,
+    /// The policy limits memory, but nothing here enforces that exactly.
+    #[error(
+        "`of: memory` needs exact memory limits, and here memory is only sampled from time to time"
+    )]
+    MemorySampled {
+        /// How to get exact ones.
+        advice: Option<String>,
+    },
     /// Limits cannot be enforced here.
     #[error(transparent)]
     Limit(#[from] LimitError),
@@ -76,6 +84,10 @@ impl PrepareError {
                 "use `captime ask`, or a scenario with a command, a forest or a virtual target"
                     .to_owned(),
             ),
+            Self::MemorySampled { advice } => Some(match advice {
+                Some(advice) => advice.clone(),
+                None => "`captime check` shows what is missing for the level `cgroup2`".to_owned(),
+            }),
             Self::Limit(error) => error.hint(),
             Self::System(_) => None,
         }
@@ -104,6 +116,7 @@ enum Kind {
 
 /// Reads everything that the target of this scenario needs. Its scratch folders are made in `folder`.
 pub fn prepare(scenario: &Scenario, folder: &Path) -> Result<PreparedTarget, PrepareError> {
+    measures_memory(scenario)?;
     let kind = match &scenario.target {
         scenario::Target::Synthetic(spec) => Kind::Virtual(Box::new(Synthetic::new(spec.problem))),
         scenario::Target::Recorded(recorded) => {
@@ -140,6 +153,20 @@ pub fn prepare(scenario: &Scenario, folder: &Path) -> Result<PreparedTarget, Pre
         limits: scenario.limits.clone(),
         space: scenario.space.clone(),
     })
+}
+
+/// Refuses to limit memory where it is only sampled. Nodes find out themselves.
+pub fn measures_memory(scenario: &Scenario) -> Result<(), PrepareError> {
+    let is_external = matches!(scenario.target, scenario::Target::External(_));
+    if scenario.limits.of != Resource::Memory || scenario.nodes.is_some() || is_external {
+        return Ok(());
+    }
+    let detected = captime_limit::detect();
+    if detected.is_memory_exact() {
+        return Ok(());
+    }
+    let advice = detected.advice.first().cloned();
+    Err(PrepareError::MemorySampled { advice })
 }
 
 /// Reads the data set of a scenario's forest, and checks that the engine can learn from it.

@@ -399,3 +399,34 @@ fn memory_is_too_small(level: &str, limit: &str) {
         other => panic!("{level}, {limit}: {other:?} {stderr}"),
     }
 }
+
+#[test]
+fn the_command_gets_variables_and_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let directory = path.to_str().unwrap();
+    let script = "echo $ONE-$TWO; pwd";
+    let said = exec(&[
+        "--env",
+        "ONE=1",
+        "--env=TWO=a=b",
+        "--directory",
+        directory,
+        "--",
+        "sh",
+        "-c",
+        script,
+    ]);
+    assert_eq!(
+        String::from_utf8_lossy(&said.stdout),
+        format!("1-a=b\n{directory}\n")
+    );
+    for wrong in [&["--env", "ONE", "true"][..], &["--env", "=1", "true"]] {
+        let said = exec(wrong);
+        assert_ne!(said.status.code(), Some(0));
+        assert!(String::from_utf8_lossy(&said.stderr).contains("write NAME=VALUE"));
+    }
+    let said = exec(&["--directory", "/nonexistent", "--", "true"]);
+    assert_eq!(said.status.code(), Some(125));
+    assert!(String::from_utf8_lossy(&said.stderr).contains("/nonexistent"));
+}

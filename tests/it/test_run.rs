@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use captime::journal::{OutcomeRecord, PullRecord, Reader, Record, Replay, Step};
+use captime::journal::{By, OutcomeRecord, PullRecord, Reader, Record, Replay, Step};
 use captime::orchestrator::{Next, ResolvedScenario, State};
 
 /// Writes a program. A process of its own does it: what is open for writing cannot be executed, and whatever another test
@@ -160,7 +160,9 @@ pub fn decisions_follow(folder: &Path) {
         if let Step::Opened(recorded) = &step {
             assert_eq!(state.opening(recorded.arm).as_ref(), Some(&**recorded));
         }
-        if let Step::Launched(recorded) = &step {
+        if let Step::Launched(recorded) = &step
+            && recorded.by != Some(By::Earlier)
+        {
             let Next::Pull(mut chosen) = state.choose() else {
                 panic!("nothing to choose in round {}", recorded.round)
             };

@@ -4,18 +4,24 @@ use std::io::{Result, Write};
 
 use rand::RngExt;
 
-use crate::orchestrator::target_seed;
+use crate::orchestrator::{Earlier, target_seed};
 use crate::policy::PolicyKind;
 use crate::quantity::{counted, seconds};
 use crate::round::{ArmId, Limit, LimitGrid, Pull, Purpose, Round, randomness};
-use crate::scenario::{LimitSource, Pin, Reward, Scenario, ScoreForm, ScorePlace, Slots, Target};
+use crate::scenario::{
+    LimitSource, Pin, Reward, Scenario, ScoreForm, ScorePlace, ScoreSource, Slots, Target,
+};
 use crate::space::open::{Opened, Proposal};
 use crate::space::{Domain, Spacing, Value};
 use crate::target::allowed_cpus;
 use crate::target::paste::command_line;
 
 /// Writes everything that is known before the first run.
-pub(super) fn write(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
+pub(super) fn write(
+    scenario: &Scenario,
+    earlier: Option<&Earlier>,
+    to: &mut dyn Write,
+) -> Result<()> {
     writeln!(
         to,
         "scenario  {} ({})",
@@ -24,6 +30,11 @@ pub(super) fn write(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
     )?;
     target(scenario, to)?;
     arms(scenario, to)?;
+    let mut label = "start";
+    for note in earlier.into_iter().flat_map(Earlier::notes) {
+        writeln!(to, "{label:10}{note}")?;
+        label = "";
+    }
     limits(scenario, to)?;
     price(scenario, to)?;
     policies(scenario, to)?;
@@ -44,6 +55,20 @@ fn target(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
                 }
             }
             writeln!(to, "reward    {}", reward(&command.reward))?;
+            if let Some(expect) = &command.expect {
+                let all = || command.instances.iter().chain(&command.test);
+                let known = all().filter(|instance| expect.answers(instance).is_some());
+                let (known, all) = (known.count(), counted(all().count() as u64, "instance"));
+                writeln!(to, "expect    the answer of {known} of {all} is known")?;
+            }
+            if let Some(source) = &command.consumption {
+                let of = scenario.limits.of.name();
+                writeln!(
+                    to,
+                    "consumed  {of}, as the program reports it: {}",
+                    where_found(source)
+                )?;
+            }
             writeln!(to, "success   exit {}", codes(&command.success))
         }
         Target::Forest(forest) => writeln!(
@@ -109,20 +134,8 @@ fn reward(reward: &Reward) -> String {
             "the cost on the wrapper's result line, {} is worth 0 and {} is worth 1",
             scale.worst, scale.best
         ),
-        Reward::Score { place, form, scale } => {
-            let place = match place {
-                ScorePlace::Stdout => "its output",
-                ScorePlace::Stderr => "its error output",
-                ScorePlace::File(_) => "a file it writes",
-            };
-            let form = match form {
-                ScoreForm::Pattern(pattern) => format!("the group of `{pattern}` in {place}"),
-                ScoreForm::LastMatch(pattern) => {
-                    format!("the group of the last match of `{pattern}` in {place}")
-                }
-                ScoreForm::Json(pointer) => format!("`{pointer}` of the JSON in {place}"),
-                ScoreForm::Whole => format!("the number in {place}"),
-            };
+        Reward::Score { source, scale } => {
+            let form = where_found(source);
             match scale {
                 Some(scale) => format!(
                     "{form}, {} is worth 0 and {} is worth 1",
@@ -131,6 +144,23 @@ fn reward(reward: &Reward) -> String {
                 None => format!("{form}, from 0 to 1"),
             }
         }
+    }
+}
+
+/// Where a number is read from.
+fn where_found(source: &ScoreSource) -> String {
+    let place = match source.place {
+        ScorePlace::Stdout => "its output",
+        ScorePlace::Stderr => "its error output",
+        ScorePlace::File(_) => "a file it writes",
+    };
+    match &source.form {
+        ScoreForm::Pattern(pattern) => format!("the group of `{pattern}` in {place}"),
+        ScoreForm::LastMatch(pattern) => {
+            format!("the group of the last match of `{pattern}` in {place}")
+        }
+        ScoreForm::Json(pointer) => format!("`{pointer}` of the JSON in {place}"),
+        ScoreForm::Whole => format!("the number in {place}"),
     }
 }
 

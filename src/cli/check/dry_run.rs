@@ -144,8 +144,14 @@ impl Show {
             let (wall, cpu) = (seconds(measured.wall), seconds(measured.cpu));
             writeln!(to, "used      {wall} of wall, {cpu} of cpu")?;
         }
-        if self.commands.is_none() || self.of == Resource::Work {
-            let head = if self.commands.is_none() { "used" } else { "" };
+        let reports = self.commands.as_ref();
+        let reports = reports.is_some_and(|commands| commands.command.consumption.is_some());
+        if self.commands.is_none() || !self.of.is_time() || reports {
+            let head = match (&self.commands, reports) {
+                (None, _) => "used",
+                (Some(_), true) => "reported",
+                (Some(_), false) => "",
+            };
             if let Some(used) = outcome.consumption {
                 let used = self.of.amount(used);
                 writeln!(to, "{head:10}{used} of {}", self.of.name())?;
@@ -162,7 +168,7 @@ impl Show {
         match (guard, is_stopped.then_some(self.of)) {
             (Some(Guard::Wall), _) | (None, Some(Resource::Wall)) => "stopped at its wall time",
             (Some(Guard::Cpu), _) | (None, Some(Resource::Cpu)) => "stopped at its CPU time",
-            (Some(Guard::Memory), _) => "stopped at its memory",
+            (Some(Guard::Memory), _) | (None, Some(Resource::Memory)) => "stopped at its memory",
             (Some(Guard::Work), _) | (None, Some(Resource::Work) | None) => "ended by itself",
         }
     }
@@ -185,6 +191,9 @@ fn brought(outcome: &Outcome, to: &mut dyn Write) -> std::io::Result<()> {
             }
             let clamped = if outcome.is_clamped { " (clamped)" } else { "" };
             writeln!(to, "reward    {reward}{clamped}")
+        }
+        Seen::Censored { .. } if outcome.measured.exit.is_some() => {
+            writeln!(to, "censored  it ended past its limit")
         }
         Seen::Censored { .. } => writeln!(to, "censored  it was still running at its limit"),
         Seen::Failed => writeln!(to, "failed"),

@@ -50,6 +50,9 @@ fn reason(pull: &PullRecord, explanation: &Explanation, words: &Words<'_>) -> St
         (Some(By::Calibration), _) => "calibration: run once under the guard, to find the limits",
         (Some(By::Probe), _) => "a probe of another arm, because the first pulls all failed",
         (Some(By::Record), _) => "`captime record` runs every arm in turn; no policy chose it",
+        (Some(By::Earlier), _) => {
+            "it was taken over from an earlier run; no policy of this run chose it"
+        }
         (Some(By::Test), _) => "`captime test` runs these arms side by side; no policy chose it",
         (None, Why::Opening) if explanation.turn == Some(Turn::Climb) => {
             "no run has earned a reward yet, so every pull gets the next larger limit, with another arm; past the largest limit, the one that was granted least"

@@ -274,6 +274,9 @@ impl<'s> Requests<'s> {
             Value::String(text) => match (text.trim().parse(), of) {
                 (Ok(number), _) => Some(number),
                 (Err(_), Resource::Work) => None,
+                (Err(_), Resource::Memory) => {
+                    quantity::parse_bytes(text).ok().map(|bytes| bytes as f64)
+                }
                 (Err(_), Resource::Wall | Resource::Cpu) => quantity::parse_seconds(text).ok(),
             },
             given => given.as_f64(),

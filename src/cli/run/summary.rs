@@ -114,6 +114,13 @@ impl Summary<'_> {
     fn write_consumed(&self, to: &mut dyn Write) -> Result<()> {
         let tally = self.state.tally();
         writeln!(to, "rounds    {}", self.words.tally(tally))?;
+        if let (1.., Some(start)) = (tally.earlier, &self.scenario.start_run) {
+            let (rounds, run) = (tally.earlier, visible(&start.path));
+            writeln!(
+                to,
+                "earlier   {rounds} of these rounds were taken over from {run}"
+            )?;
+        }
         let used = answer::quantity(self.words.resource, tally.consumption);
         let cpu = if self.account.cpu > 0.0 && self.words.resource != Resource::Cpu {
             format!(", {} of CPU time", quantity::seconds(self.account.cpu))
@@ -186,6 +193,7 @@ impl Summary<'_> {
             "best": best,
             "verdict": self.verdict,
             "rounds": tally.learned,
+            "earlier": tally.earlier,
             "rewarded": tally.rewarded,
             "censored": tally.censored,
             "failed": tally.failed,

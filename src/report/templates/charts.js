@@ -84,14 +84,25 @@ function timeUnit(largest) {
   return {unit: "h", factor: 1 / 3600};
 }
 
-/** Unit and factor for the resource that is limited: a kind of seconds, or a plain count. */
+/** The unit that bytes are best read in, and how many bytes it has. */
+const byteUnit = (value) => [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]].find(([, bytes]) => value >= bytes) ?? ["B", 1];
+
+/** Unit and factor for the resource that is limited: a kind of seconds, a plain count, or bytes. */
 function resourceUnit(resource, largest) {
   if (resource === "work") return largest >= 1e6 ? {unit: "million units of work", factor: 1e-6} : {unit: "units of work", factor: 1};
+  if (resource === "memory") {
+    const [unit, bytes] = byteUnit(largest);
+    return {unit: `${unit} of memory`, factor: 1 / bytes};
+  }
   const {unit, factor} = timeUnit(largest);
   return {unit: `${unit} ${resource === "cpu" ? "CPU" : "wall"}`, factor};
 }
 const count = (value) => (Math.abs(value) >= 1e6 ? `${number(value / 1e6, 3)} million` : number(value));
-const amount = (resource, value) => (resource === "work" ? count(value) : seconds(value));
+const inBytes = (value) => {
+  const [unit, bytes] = byteUnit(Math.abs(value));
+  return `${number(value / bytes, 3)} ${unit}`;
+};
+const amount = (resource, value) => (resource === "work" ? count(value) : resource === "memory" ? inBytes(value) : seconds(value));
 
 /** `1 round`, `2 rounds`. */
 const several = (value, word) => `${whole(value)} ${word}${value === 1 ? "" : "s"}`;

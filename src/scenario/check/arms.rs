@@ -3,6 +3,7 @@
 mod file;
 mod filter;
 mod space;
+mod start;
 mod values;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use super::{Check, Fields, TargetKind};
 use crate::round::ArmId;
 use crate::scenario::Fault;
 use crate::scenario::keys;
+use crate::scenario::model::StartRun;
 use crate::scenario::raw::{Entry, Node, Raw};
 use crate::scenario::template::ParamsForm;
 use crate::space::{OpenSpace, Parameter, Row, Space, SpaceError, Value};
@@ -34,6 +36,8 @@ pub(super) struct Read {
     pub(super) open: Option<Arc<OpenSpace>>,
     /// The position of an open space that is not sampled.
     pub(super) unsampled_at: Option<Span>,
+    /// An earlier run to start from.
+    pub(super) start_run: Option<StartRun>,
 }
 
 /// The forms that arms can have.
@@ -69,9 +73,21 @@ pub(super) fn read(
     let list = fields.take(check, "list");
     let file = fields.take(check, "file");
     let open = fields.take(check, "space");
+    let forbid = fields.take(check, "forbid");
+    let start = fields.take(check, "start");
+    let has_run = |open: &Node| match &open.value {
+        Raw::Map(entries) => entries.iter().any(|entry| entry.key == "run"),
+        _ => false,
+    };
+    let start = match start {
+        // A parameter may be called `run`.
+        Some(node) if open.is_some_and(has_run) => start::Start::configurations(check, node),
+        Some(node) => start::Start::read(check, node),
+        None => start::Start::default(),
+    };
     let with = space::With {
-        forbid: fields.take(check, "forbid"),
-        start: fields.take(check, "start"),
+        forbid,
+        start: &start.items,
         sample: fields.take(check, "sample"),
         seed,
     };
@@ -111,7 +127,9 @@ pub(super) fn read(
     };
     if open.is_none() {
         for key in ["forbid", "start", "sample"] {
-            if let Some(at) = fields.key_at(key) {
+            // An earlier run may also start a finite list.
+            let is_run = key == "start" && start.items.is_empty() && start.run.is_some();
+            if let Some(at) = fields.key_at(key).filter(|_| !is_run) {
                 check.fault(
                     at,
                     Fault::Missing {
@@ -140,6 +158,7 @@ pub(super) fn read(
     fields.finish(check);
     read.map(|mut read| {
         read.at = arms_at;
+        read.start_run = start.run;
         if let (Some(node), Some(_)) = (default, read.unsampled_at) {
             check.fault(node.at, Fault::DefaultOfSpace);
         } else if let Some(node) = default {
@@ -244,6 +263,7 @@ fn grid(
         arguments,
         open: None,
         unsampled_at: None,
+        start_run: None,
     })
 }
 
@@ -325,6 +345,7 @@ fn list(check: &mut Check<'_>, node: &Node) -> Option<Read> {
         arguments: BTreeMap::new(),
         open: None,
         unsampled_at: None,
+        start_run: None,
     })
 }
 

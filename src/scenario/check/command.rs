@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use captime_limit::Contain;
 
 use super::budget::flat;
-use super::{Check, Fields, instances, reward};
+use super::{Check, Fields, expect, instances, reward};
 use crate::scenario::Fault;
 use crate::scenario::keys;
 use crate::scenario::model::{Command, Reward, Stdin, resolve};
@@ -85,6 +85,8 @@ impl Surroundings {
             test: at_home(self.test),
             success,
             reward,
+            expect: None,
+            consumption: None,
             output_limit: self.output_limit,
             contain: self.contain,
         };
@@ -108,6 +110,12 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Command> {
     let success = fields
         .take(check, "success")
         .map(|node| reward::exit_codes(check, node, "success"));
+    let expect = fields
+        .take(check, "expect")
+        .map(|node| expect::read(check, node));
+    let consumption = fields
+        .take(check, "consumption")
+        .map(|node| reward::consumption(check, node));
     let surroundings = Surroundings::read(check, &mut fields);
     let stdin = fields
         .take(check, "stdin")
@@ -125,7 +133,13 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Command> {
         placed: vec![],
         own: BTreeMap::new(),
     };
-    Some(surroundings?.command(check, arguments, stdin?, (success, rule)))
+    let mut command = surroundings?.command(check, arguments, stdin?, (success, rule));
+    command.consumption = flat(consumption)?;
+    if let Some(expect) = flat(expect)? {
+        expect.apply(check, &mut command);
+    }
+    command.arguments.placed = placed(&mut command);
+    Some(command)
 }
 
 /// An instance file is found from another directory by its full path. More words may follow it.
@@ -287,12 +301,14 @@ pub(super) fn templates(command: &mut Command) -> Vec<&mut Template> {
         Stdin::Empty => {}
         Stdin::File(template) | Stdin::Text(template) => all.push(template),
     }
-    if let Reward::Score {
-        place: ScorePlace::File(template),
-        ..
-    } = &mut command.reward
-    {
-        all.push(template);
+    let reward = match &mut command.reward {
+        Reward::Score { source, .. } => Some(source),
+        Reward::Exit(_) | Reward::Wrapper { .. } => None,
+    };
+    for source in reward.into_iter().chain(&mut command.consumption) {
+        if let ScorePlace::File(template) = &mut source.place {
+            all.push(template);
+        }
     }
     all
 }

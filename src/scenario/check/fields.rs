@@ -41,6 +41,11 @@ impl<'n> Fields<'n> {
         }
     }
 
+    /// The name of the section.
+    pub(super) fn section(&self) -> &str {
+        &self.section
+    }
+
     /// The position of the section.
     pub(super) fn at(&self) -> Span {
         self.at

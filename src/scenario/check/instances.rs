@@ -183,7 +183,7 @@ impl Walk<'_> {
 }
 
 /// Translates `*`, `?` and `[abc]` into a regular expression for one name.
-fn glob(part: &str) -> Option<regex::Regex> {
+pub(in crate::scenario) fn glob(part: &str) -> Option<regex::Regex> {
     let mut text = String::from("^");
     let mut letters = part.chars();
     while let Some(letter) = letters.next() {

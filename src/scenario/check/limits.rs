@@ -18,6 +18,7 @@ const RESOURCES: &[(&str, Resource)] = &[
     ("wall", Resource::Wall),
     ("cpu", Resource::Cpu),
     ("work", Resource::Work),
+    ("memory", Resource::Memory),
 ];
 
 /// The section as read. `from` is `None` if the limits could not be read.
@@ -50,7 +51,7 @@ impl Read {
 pub(super) fn read(
     check: &mut Check<'_>,
     fields: &mut Fields<'_>,
-    kind: Option<TargetKind>,
+    (kind, reports_consumption): (Option<TargetKind>, bool),
 ) -> Option<Read> {
     let node = if matches!(kind, Some(TargetKind::Synthetic)) && !fields.has("limits") {
         return None;
@@ -74,8 +75,20 @@ pub(super) fn read(
                         | TargetKind::Synthetic
                 )
             );
-            if of == Some(Resource::Work) && !counts {
+            if of == Some(Resource::Work) && !counts && !reports_consumption {
                 check.fault(node.at, Fault::WorkNeedsForest);
+            }
+            let has_processes = matches!(
+                kind,
+                None | Some(
+                    TargetKind::Command
+                        | TargetKind::Wrapper
+                        | TargetKind::Forest
+                        | TargetKind::External
+                )
+            );
+            if of == Some(Resource::Memory) && !has_processes {
+                check.fault(node.at, Fault::MemoryNeedsProgram);
             }
             of
         }
@@ -366,7 +379,11 @@ fn calibrate(
     // A guard that cannot be read is reported as such.
     let guard = guards?.of(of);
     if guard.is_none() {
-        let example = if of == Resource::Work { "1e9" } else { "60s" };
+        let example = match of {
+            Resource::Wall | Resource::Cpu => "60s",
+            Resource::Work => "1e9",
+            Resource::Memory => "4GiB",
+        };
         check.fault(
             at,
             Fault::CalibrateWithoutGuard {
@@ -388,6 +405,7 @@ impl Check<'_> {
     pub(super) fn amount(&mut self, node: &Node, key: &str, of: Resource) -> Option<f64> {
         match of {
             Resource::Wall | Resource::Cpu => self.seconds(node, key),
+            Resource::Memory => self.memory(node, key).map(|bytes| bytes as f64),
             Resource::Work => {
                 let value = self.number(node, key)?;
                 if value > 0.0 {

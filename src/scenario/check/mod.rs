@@ -6,6 +6,7 @@
 pub(super) mod arms;
 mod budget;
 pub(super) mod command;
+mod expect;
 mod external;
 mod fields;
 pub(super) mod forest;
@@ -69,7 +70,9 @@ impl Check<'_> {
             .map_or(Some(1), |node| self.whole(node, "seed", 0, i64::MAX, ""));
         let arms = arms::read(self, &mut fields, kind, seed.unwrap_or(1) as u64);
         let policies = policy::read(self, &mut fields);
-        let limits = limits::read(self, &mut fields, kind);
+        let reports_consumption = matches!(target_node.map(|node| &node.value),
+            Some(Raw::Map(entries)) if entries.iter().any(|entry| entry.key == "consumption"));
+        let limits = limits::read(self, &mut fields, (kind, reports_consumption));
         let price = price::read(self, &mut fields, kind, limits.as_ref());
         let budget = budget::read(self, &mut fields, limits.as_ref().map(|limits| limits.of));
         let slots_node = fields.take(self, "slots");
@@ -140,6 +143,7 @@ impl Check<'_> {
             target: whole.target,
             space: whole.space,
             open: whole.open,
+            start_run: whole.start_run,
             limits: whole.limits,
             price: whole.price,
             policies: whole.policies,

@@ -109,7 +109,7 @@ fn program_at(target: &Node) -> Option<Span> {
     arguments.first().map(|argument| argument.at)
 }
 
-fn key_at(node: &Node, key: &str) -> Option<Span> {
+pub(super) fn key_at(node: &Node, key: &str) -> Option<Span> {
     let Raw::Map(entries) = &node.value else {
         return None;
     };

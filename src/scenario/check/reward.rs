@@ -3,7 +3,7 @@
 use super::{Check, Fields};
 use crate::scenario::Fault;
 use crate::scenario::keys;
-use crate::scenario::model::{Reward, ScoreForm, ScorePlace, ScoreScale};
+use crate::scenario::model::{Reward, ScoreForm, ScorePlace, ScoreScale, ScoreSource};
 use crate::scenario::raw::{Node, Raw};
 use crate::scenario::stored::pattern;
 use crate::scenario::template::Template;
@@ -13,6 +13,64 @@ const EXAMPLE: &str = r"reward: {stdout: 'score=(\S+)'}";
 pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Reward> {
     let mut fields = Fields::of(check, node, &keys::REWARD)?;
     let exit = fields.take(check, "exit");
+    let scale = scale(check, &mut fields);
+    if let Some(exit) = exit {
+        let has_any = |keys: &[&str]| keys.iter().any(|key| fields.has(key));
+        let (has_place, has_more) = (
+            has_any(&PLACES),
+            has_any(&["match", "which", "worst", "best"]),
+        );
+        fields.finish(check);
+        if has_place {
+            check.choose_one(node, "reward", with_exit(), "several are", EXAMPLE);
+        } else if has_more {
+            let given = "`exit` takes nothing beside it and more is";
+            check.choose_one(node, "reward", with_exit(), given, "reward: {exit: [0]}");
+        } else {
+            return exit_codes(check, exit, "exit").map(Reward::Exit);
+        }
+        return None;
+    }
+    let has_exit = fields.is_misspelt("exit") || fields.has("exit");
+    let known = (with_exit(), EXAMPLE);
+    let source = source(check, node, &mut fields, known, has_exit);
+    fields.finish(check);
+    Some(Reward::Score {
+        source: source?,
+        scale: scale?,
+    })
+}
+
+/// `consumption`: where the program reports what it consumed.
+pub(super) fn consumption(check: &mut Check<'_>, node: &Node) -> Option<ScoreSource> {
+    let mut fields = Fields::of(check, node, &keys::CONSUMPTION)?;
+    let known = (
+        PLACES.to_vec(),
+        r"consumption: {stdout: 'conflicts: (\S+)'}",
+    );
+    let source = source(check, node, &mut fields, known, false);
+    fields.finish(check);
+    source
+}
+
+/// Where a number can be.
+const PLACES: [&str; 4] = ["stdout", "stderr", "json", "file"];
+
+fn with_exit() -> Vec<&'static str> {
+    let mut all = vec!["exit"];
+    all.extend(PLACES);
+    all
+}
+
+/// Where a number is found in what a command wrote.
+fn source(
+    check: &mut Check<'_>,
+    node: &Node,
+    fields: &mut Fields<'_>,
+    (known, example): (Vec<&'static str>, &'static str),
+    has_other: bool,
+) -> Option<ScoreSource> {
+    let section = fields.section().to_owned();
     let stdout = fields.take(check, "stdout");
     let stderr = fields.take(check, "stderr");
     let json = fields.take(check, "json");
@@ -21,38 +79,22 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Reward> {
     let which = fields.take(check, "which");
     let which =
         which.and_then(|node| check.word(node, "which", &[("only", false), ("last", true)]));
-    let scale = scale(check, &mut fields);
-    let has_scale = fields.has("worst") || fields.has("best");
     // A key that is misspelt or has no value is reported as such.
-    let has_any = ["exit", "stdout", "stderr", "json", "file"]
-        .iter()
-        .any(|key| fields.has(key) || fields.is_misspelt(key));
-    let is_file_misspelt = fields.is_misspelt("file");
-    fields.finish(check);
-    let reward = match (exit, stdout, stderr, json, file) {
-        (Some(exit), None, None, None, None) => {
-            if has_scale || pattern.is_some() || which.is_some() {
-                check.choose_one(
-                    node,
-                    "reward",
-                    vec!["exit", "stdout", "stderr", "json", "file"],
-                    "`exit` takes nothing beside it and more is",
-                    "reward: {exit: [0]}",
-                );
-                return None;
-            }
-            return exit_codes(check, exit, "exit").map(Reward::Exit);
-        }
-        (None, Some(stdout), None, None, None) => {
+    let has_any = has_other
+        || PLACES
+            .iter()
+            .any(|key| fields.has(key) || fields.is_misspelt(key));
+    let found = match (stdout, stderr, json, file) {
+        (Some(stdout), None, None, None) => {
             regex(check, stdout, "stdout").map(|form| (ScorePlace::Stdout, form))
         }
-        (None, None, Some(stderr), None, None) => {
+        (None, Some(stderr), None, None) => {
             regex(check, stderr, "stderr").map(|form| (ScorePlace::Stderr, form))
         }
-        (None, None, None, Some(json), None) => {
+        (None, None, Some(json), None) => {
             pointer(check, json).map(|form| (ScorePlace::Stdout, form))
         }
-        (None, None, None, json, Some(file)) => {
+        (None, None, json, Some(file)) => {
             let place = check.template(file, "file").map(ScorePlace::File);
             let form = match (json, pattern) {
                 (Some(json), None) => pointer(check, json),
@@ -71,49 +113,33 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Reward> {
             };
             place.zip(form)
         }
-        (None, None, None, None, None) => {
+        (None, None, None, None) => {
             if !has_any {
-                check.choose_one(
-                    node,
-                    "reward",
-                    vec!["exit", "stdout", "stderr", "json", "file"],
-                    "none is",
-                    EXAMPLE,
-                );
+                check.choose_one(node, &section, known, "none is", example);
             }
             None
         }
         _ => {
-            check.choose_one(
-                node,
-                "reward",
-                vec!["exit", "stdout", "stderr", "json", "file"],
-                "several are",
-                EXAMPLE,
-            );
+            check.choose_one(node, &section, known, "several are", example);
             None
         }
     };
-    if let (Some(pattern), None, false) = (pattern, file, is_file_misspelt) {
+    if let (Some(pattern), None, false) = (pattern, file, fields.is_misspelt("file")) {
         check.fault(
             pattern.at,
             Fault::Missing {
-                section: "reward".into(),
+                section,
                 key: "file",
                 example: r"file: out.txt, match: 'score=(\S+)'",
             },
         );
     }
-    let (place, form) = reward?;
+    let (place, form) = found?;
     let form = match form {
         ScoreForm::Pattern(pattern) if which == Some(true) => ScoreForm::LastMatch(pattern),
         form => form,
     };
-    Some(Reward::Score {
-        place,
-        form,
-        scale: scale?,
-    })
+    Some(ScoreSource { place, form })
 }
 
 #[expect(clippy::option_option, reason = "wrong; not given; given")]

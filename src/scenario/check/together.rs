@@ -5,9 +5,11 @@ use std::sync::Arc;
 use super::{Check, TargetKind, arms, forest, limits, placeholders, policy, price, virtual_target};
 use crate::policy::PolicyKind;
 use crate::resource::Resource;
-use crate::scenario::model::{Budget, Guards, Isolation, LimitSource, Limits, Prices, Target};
+use crate::scenario::model::{
+    Budget, Guards, Isolation, LimitSource, Limits, Prices, StartRun, Target,
+};
 use crate::scenario::raw::Node;
-use crate::scenario::{Caution, Fault};
+use crate::scenario::{Caution, Fault, Piece};
 use crate::space::{OpenSpace, Space};
 use crate::yaml::Span;
 use captime_forest::engine::EngineKind;
@@ -36,6 +38,7 @@ pub(super) struct Whole {
     pub(super) target: Target,
     pub(super) space: Space,
     pub(super) open: Option<Arc<OpenSpace>>,
+    pub(super) start_run: Option<StartRun>,
     pub(super) limits: Limits,
     pub(super) price: Prices,
     pub(super) policies: Vec<PolicyKind>,
@@ -119,6 +122,7 @@ impl Parts<'_> {
             check.caution(Span::default(), Caution::NoBudget);
         }
         let open = self.arms.as_ref().and_then(|arms| arms.open.clone());
+        let start_run = self.arms.as_ref().and_then(|arms| arms.start_run.clone());
         let (space, limits) = match &self.target {
             Some(Target::Synthetic(spec)) => {
                 let (space, grid) = virtual_target::synthetic_parts(spec)?;
@@ -154,6 +158,7 @@ impl Parts<'_> {
             target: self.target?,
             space: space?,
             open,
+            start_run,
             limits: limits?,
             price: self.price?.finish()?,
             policies: self
@@ -167,7 +172,9 @@ impl Parts<'_> {
 
     /// Guards that cannot be enforced on the target, or that it needs.
     fn guards(&self, check: &mut Check<'_>, limits: &limits::Read) {
-        if let (Some(Target::Forest(forest)), Some(at)) = (&self.target, limits.memory_at)
+        let of_memory = (limits.of == Resource::Memory).then_some(limits.of_at);
+        if let (Some(Target::Forest(forest)), Some(at)) =
+            (&self.target, limits.memory_at.or(of_memory))
             && forest.isolation == Isolation::Thread
         {
             check.fault(at, Fault::MemoryNeedsProcess);
@@ -187,8 +194,23 @@ impl Parts<'_> {
         {
             check.fault(at, Fault::WorkGuard);
         }
-        if is_command && limits.of == Resource::Cpu && limits.guards.wall.is_none() {
+        let reporting = match &self.target {
+            Some(Target::Command(command)) if command.consumption.is_some() => Some(command),
+            _ => None,
+        };
+        if let Some(command) = reporting {
+            let node = self.target_node;
+            let at = node.and_then(|node| placeholders::key_at(node, "consumption"));
+            let at = at.unwrap_or(limits.of_at);
+            if limits.guards.wall.is_none() {
+                check.fault(at, Fault::ConsumptionWithoutGuard);
+            } else if !command.uses(&Piece::Limit) {
+                check.caution(at, Caution::LimitNotPassed);
+            }
+        } else if is_command && limits.of == Resource::Cpu && limits.guards.wall.is_none() {
             check.caution(limits.of_at, Caution::NoWallGuard);
+        } else if is_command && limits.of == Resource::Memory && limits.guards.wall.is_none() {
+            check.caution(limits.of_at, Caution::NothingEnds);
         }
         if is_command || is_apart || matches!(self.target, Some(Target::Forest(_))) {
             self.unlikely(check, limits);
@@ -208,7 +230,7 @@ impl Parts<'_> {
             other => (other.largest().get(), other.largest().get()),
         };
         let amount = |value: f64| limits.of.amount(value);
-        if limits.of != Resource::Work && smallest < LEAST_TIME {
+        if limits.of.is_time() && smallest < LEAST_TIME {
             let limit = amount(smallest);
             check.caution(limits.at, Caution::TinyLimit { limit });
         }

@@ -190,6 +190,9 @@ impl Fault {
             Self::Start(PointError::BadValue { .. }) => text("stay within the parameter's values"),
             Self::Start(PointError::Forbidden { .. }) => text("change it, or loosen `forbid`"),
             Self::Sample(_) => text("loosen this constraint"),
+            Self::SecondStartRun => text("start from one run; it has what its own `start` gave it"),
+            Self::NoStartRun { hint, .. } => hint.clone(),
+            Self::StartRunUnreadable { .. } => text("start from another run, or leave out `run`"),
             Self::DefaultOfSpace => text("give the parameters of the space their own `default`"),
             Self::NeedsSample { sample, .. } => Some(format!(
                 "add `sample: {sample}` to `arms` to draw {sample} arms from the space"
@@ -222,6 +225,7 @@ impl Fault {
                 text("write `of: cpu` or `of: wall`, or use the engine `builtin`")
             }
             Self::WorkGuard => text("use the guard `cpu` or `wall` instead"),
+            Self::MemoryNeedsProgram => text("write `of: wall`, `of: cpu` or `of: work`"),
             Self::MemoryNeedsProcess => {
                 text("add `isolation: process` to the forest, or remove `memory`")
             }
@@ -262,6 +266,15 @@ impl Fault {
                 text(r"put parentheses around the score: 'rmse=(\S+)'")
             }
             Self::RegexGroups { .. } => text("make the other groups non-capturing: `(?:...)`"),
+            Self::NoAnswerColumn { .. } => text(
+                "write the answer behind the instance, in the file that lists them: `a.cnf 10`",
+            ),
+            Self::ImpossibleAnswer { .. } => text(
+                "expect one of the codes of `reward: {exit: [10, 20]}`, or a number if the reward is a score",
+            ),
+            Self::ConsumptionWithoutGuard => {
+                text("add the guard `wall: 60s` to `limits`, and pass `{limit}` to the program")
+            }
             Self::BadPointer { .. } => text("write `/score`, or `/results/0/score`"),
             Self::SameWorstBest { .. } => {
                 text("`worst` is the score worth 0, `best` is the score worth 1")

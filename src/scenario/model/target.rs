@@ -1,5 +1,6 @@
 //! What a pull runs, as a scenario describes it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use captime_forest::engine::EngineKind;
@@ -9,8 +10,9 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use crate::markup::shell_word;
+use crate::scenario::check::instances::glob;
 use crate::scenario::stored;
-use crate::scenario::template::{Arguments, Filling, Template};
+use crate::scenario::template::{Arguments, Filling, Piece, Template};
 use crate::simulated::{TargetError, recorded, synthetic};
 use crate::space::Space;
 
@@ -122,6 +124,12 @@ pub struct Command {
     pub success: Vec<i32>,
     /// How the reward is read.
     pub reward: Reward,
+    /// The answers that instances are known to have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<Expect>,
+    /// Where the program itself reports what it consumed. Then captime does not measure that, nor end it at its limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consumption: Option<ScoreSource>,
     /// How much of stdout and stderr is kept, each, in bytes.
     pub output_limit: u64,
     /// What it is kept from; other processes, where that is possible, if not given.
@@ -155,6 +163,17 @@ pub struct FilledCommand {
 }
 
 impl Command {
+    /// Whether the program is passed this placeholder: as an argument, in its environment or on its standard input.
+    pub fn uses(&self, piece: &Piece) -> bool {
+        let stdin = match &self.stdin {
+            Stdin::Empty => None,
+            Stdin::File(text) | Stdin::Text(text) => Some(text),
+        };
+        let env = self.env.iter().map(|(_, value)| value);
+        let mut all = self.arguments.templates.iter().chain(env).chain(stdin);
+        all.any(|template| template.uses(piece))
+    }
+
     /// The command of one pull.
     pub fn fill(&self, with: &Filling<'_>) -> FilledCommand {
         FilledCommand {
@@ -228,13 +247,83 @@ pub enum Reward {
     },
     /// A score found in what it wrote.
     Score {
-        /// Where it wrote it.
-        place: ScorePlace,
-        /// What part of that is the score.
-        form: ScoreForm,
+        /// Where it is found.
+        #[serde(flatten)]
+        source: ScoreSource,
         /// How the score becomes a reward. Without it, the score is the reward.
         scale: Option<ScoreScale>,
     },
+}
+
+/// Where a number is found in what a command wrote.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ScoreSource {
+    /// Where it wrote it.
+    pub place: ScorePlace,
+    /// What part of that is the number.
+    pub form: ScoreForm,
+}
+
+/// The answers that instances are known to have. Instances without one accept any.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Expect {
+    /// A column of the list of instances.
+    Column {
+        /// Its place in the line, counted from 1.
+        place: usize,
+        /// The answers by instance, without that column.
+        known: BTreeMap<String, String>,
+    },
+    /// By patterns on the instance's name, the first that matches, each with the answers that are right.
+    Name(Vec<(String, Vec<String>)>),
+}
+
+impl Expect {
+    /// The instances of these lines: takes the column with the answers off them.
+    pub fn instances(&mut self, lines: Vec<String>) -> Vec<String> {
+        let Self::Column { place, known } = self else {
+            return lines;
+        };
+        let split = |line: String| {
+            let mut words: Vec<&str> = line.split_whitespace().collect();
+            if words.len() < *place {
+                return line;
+            }
+            let answer = words.remove(*place - 1).to_owned();
+            let instance = words.join(" ");
+            if !matches!(&*answer, "-" | "?") {
+                known.insert(instance.clone(), answer);
+            }
+            instance
+        };
+        lines.into_iter().map(split).collect()
+    }
+
+    /// The answers that are right for this instance, if any is known.
+    pub fn answers(&self, instance: &str) -> Option<&[String]> {
+        match self {
+            Self::Column { known, .. } => known.get(instance).map(std::slice::from_ref),
+            Self::Name(patterns) => {
+                let matches =
+                    |pattern: &str| glob(pattern).is_some_and(|name| name.is_match(instance));
+                let mut patterns = patterns.iter();
+                let found = patterns.find(|(pattern, _)| matches(pattern));
+                found.map(|(_, answers)| answers.as_slice())
+            }
+        }
+    }
+
+    /// The answers that are right, if this is none of them.
+    pub fn contradicts(&self, instance: &str, answer: &str) -> Option<&[String]> {
+        let right = self.answers(instance)?;
+        let number = |text: &str| text.trim().parse::<f64>().ok();
+        let is_same = |known: &String| match (number(known), number(answer)) {
+            (Some(known), Some(answer)) => known == answer,
+            _ => known.trim() == answer.trim(),
+        };
+        (!right.iter().any(is_same)).then_some(right)
+    }
 }
 
 /// Where a score is written.

@@ -60,7 +60,7 @@ impl Commands {
             limit: pull.limit.get(),
             cpu_limit: match self.of {
                 Resource::Cpu => Some(pull.limit.get()),
-                Resource::Wall | Resource::Work => self.guards.cpu,
+                Resource::Wall | Resource::Work | Resource::Memory => self.guards.cpu,
             },
             round: start.round.0,
             scratch,
@@ -73,15 +73,23 @@ impl Commands {
         let limit = pull.limit.get();
         let smaller = |guard: Option<f64>| Some(guard.map_or(limit, |guard| guard.min(limit)));
         let (wall, cpu) = match self.of {
+            // Kept by the program, which reports what it consumed.
+            _ if self.command.consumption.is_some() => (self.guards.wall, self.guards.cpu),
             Resource::Wall => (smaller(self.guards.wall), self.guards.cpu),
             Resource::Cpu => (self.guards.wall, smaller(self.guards.cpu)),
             // Kept by the process itself.
-            Resource::Work => (self.guards.wall, self.guards.cpu),
+            Resource::Work | Resource::Memory => (self.guards.wall, self.guards.cpu),
+        };
+        let memory = match self.of {
+            Resource::Memory if self.command.consumption.is_none() => {
+                smaller(self.guards.of(Resource::Memory)).map(|bytes| bytes.ceil() as u64)
+            }
+            _ => self.guards.memory,
         };
         Limits {
             wall: seconds(wall),
             cpu: seconds(cpu),
-            memory: self.guards.memory,
+            memory,
             grace: seconds(Some(self.grace)).unwrap_or_default(),
             cpus,
         }
@@ -178,7 +186,7 @@ impl Commands {
     }
 
     fn judged(&self, start: &Start, report: &Report, scratch: &Path) -> Ending {
-        let mut used = Used::of(report, start.pull, self.of);
+        let (mut used, missing) = self.used(start, report, scratch);
         let reading = if used.is_past {
             Err(Failing::new("past its limit"))
         } else {
@@ -194,7 +202,47 @@ impl Commands {
                 (None, _) => Err(Failing::new("no exit code")),
             }
         };
+        let limit = start.pull.limit.get();
+        let ended = report.cause == Cause::None && report.exit_code.is_some();
+        let is_reported = self.command.consumption.is_some();
+        // A program that gives up at its limit says so by its exit code, or by giving no score.
+        used.is_past |= is_reported
+            && ended
+            && reading.is_err()
+            && used.amount.is_some_and(|used| used >= limit);
+        let reading = reading.and_then(|reading| match missing {
+            Some(why) => Err(Failing::new(format!("cannot read the consumption: {why}"))),
+            None => Ok(reading),
+        });
         judge::ending(report, start.pull, used, reading)
+    }
+
+    /// What a run consumed: as measured, or as it says itself; and why that cannot be read, if so.
+    fn used(&self, start: &Start, report: &Report, scratch: &Path) -> (Used, Option<String>) {
+        let Some(source) = &self.command.consumption else {
+            let used = Used::of(report, start.pull, self.of);
+            let is_vague = self.of == Resource::Memory && !report.memory_exact;
+            let why = is_vague.then(|| "memory was not measured exactly".to_owned());
+            return (used, why);
+        };
+        let is_over = |amount: f64| amount > start.pull.limit.get();
+        let read = |found: Option<Source<'_>>| reward::consumption(&source.form, found);
+        match self.with_source(start, report, scratch, &source.place, read) {
+            Ok(amount) => (
+                Used {
+                    amount: Some(amount),
+                    is_past: report.cause == Cause::None && is_over(amount),
+                },
+                None,
+            ),
+            Err(why) => (
+                Used {
+                    amount: None,
+                    is_past: false,
+                },
+                Some(why),
+            ),
+        }
     }
 
     fn reading(
@@ -208,22 +256,59 @@ impl Commands {
             reward, success, ..
         } = &self.command;
         let read = |source: Option<Source<'_>>| reward::read(reward, success, exit, source);
-        match reward {
+        let reading = match reward {
             Reward::Exit(_) | Reward::Wrapper { .. } => read(None),
             // Nothing is read from a command that says it failed.
             Reward::Score { .. } if !success.contains(&exit) => read(None),
-            Reward::Score {
-                place: ScorePlace::Stdout,
-                ..
-            } => read(report.stdout.as_ref().map(Source::Stream)),
-            Reward::Score {
-                place: ScorePlace::Stderr,
-                ..
-            } => read(report.stderr.as_ref().map(Source::Stream)),
-            Reward::Score {
-                place: ScorePlace::File(path),
-                ..
-            } => {
+            Reward::Score { source, .. } => {
+                self.with_source(start, report, scratch, &source.place, read)
+            }
+        }?;
+        self.contradicted(start, exit, &reading)?;
+        Ok(reading)
+    }
+
+    /// Refuses an answer that is known to be wrong.
+    fn contradicted(&self, start: &Start, exit: i32, reading: &Reading) -> Result<(), String> {
+        let Command {
+            expect,
+            instances,
+            reward,
+            ..
+        } = &self.command;
+        let instance = start.pull.instance.map(|place| place as usize);
+        let instance = instance.and_then(|place| instances.get(place));
+        let (Some(expect), Some(instance)) = (expect, instance) else {
+            return Ok(());
+        };
+        let (answer, said) = match reward {
+            Reward::Exit(_) => (exit.to_string(), format!("exit code {exit}")),
+            Reward::Score { .. } | Reward::Wrapper { .. } => {
+                (reading.text.clone(), reading.text.clone())
+            }
+        };
+        match expect.contradicts(instance, &answer) {
+            Some(right) => Err(format!(
+                "wrong answer: {said}, but {} is expected",
+                right.join(" or ")
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads from where a number is.
+    fn with_source<T>(
+        &self,
+        start: &Start,
+        report: &Report,
+        scratch: &Path,
+        place: &ScorePlace,
+        read: impl FnOnce(Option<Source<'_>>) -> Result<T, String>,
+    ) -> Result<T, String> {
+        match place {
+            ScorePlace::Stdout => read(report.stdout.as_ref().map(Source::Stream)),
+            ScorePlace::Stderr => read(report.stderr.as_ref().map(Source::Stream)),
+            ScorePlace::File(path) => {
                 let configuration = start.configuration_in(&self.space);
                 let path = path.fill(&self.filling(&configuration, start, scratch));
                 let content = self.content(&path)?;
@@ -269,8 +354,14 @@ impl Commands {
             env,
             stdin,
             reward,
+            consumption,
             ..
         } = &self.command;
+        let source = match reward {
+            Reward::Score { source, .. } => Some(source),
+            Reward::Exit(_) | Reward::Wrapper { .. } => None,
+        };
+        let mut sources = source.into_iter().chain(consumption);
         arguments.templates.iter().any(uses)
             || env.iter().any(|(_, value)| uses(value))
             || match stdin {
@@ -278,7 +369,7 @@ impl Commands {
                 Stdin::File(path) => uses(path),
                 Stdin::Text(_) => true,
             }
-            || matches!(reward, Reward::Score { place: ScorePlace::File(path), .. } if uses(path))
+            || sources.any(|source| matches!(&source.place, ScorePlace::File(path) if uses(path)))
     }
 }
 

@@ -24,6 +24,10 @@ impl Used {
         let (amount, is_stopped) = match of {
             Resource::Wall => (Some(report.wall_seconds), report.cause == Cause::Wall),
             Resource::Cpu => (Some(report.cpu_seconds), report.cause == Cause::Cpu),
+            Resource::Memory => {
+                let peak = report.peak_memory_bytes as f64;
+                (Some(peak), report.cause == Cause::Memory)
+            }
             Resource::Work => match counted(report) {
                 Some(counted) => (Some(counted.work), counted.stopped),
                 None => (None, false),

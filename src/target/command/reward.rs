@@ -48,13 +48,26 @@ pub fn read(
             "exit code {exit}, which is not {}",
             either(success)
         )),
-        Reward::Score { form, scale, .. } => {
+        Reward::Score {
+            source: found,
+            scale,
+        } => {
             let source = source.ok_or("there is nothing to read the reward from")?;
-            let text = score_text(form, source)?;
+            let text = score_text(&found.form, source)?;
             let score = number(&text)?;
             scaled(text, score, *scale)
         }
     }
+}
+
+/// Reads what a command says it consumed.
+pub fn consumption(form: &ScoreForm, source: Option<Source<'_>>) -> Result<f64, String> {
+    let source = source.ok_or("there is nothing to read the consumption from")?;
+    let consumption = number(&score_text(form, source)?)?;
+    if consumption < 0.0 {
+        return Err(format!("{consumption} is below 0"));
+    }
+    Ok(consumption)
 }
 
 fn either(codes: &[i32]) -> String {
@@ -251,7 +264,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::ScorePlace;
+    use crate::scenario::{ScorePlace, ScoreSource};
 
     fn captured(head: &[u8], tail: &[u8], dropped_bytes: u64) -> Captured {
         Captured {
@@ -263,8 +276,10 @@ mod tests {
 
     fn score(form: ScoreForm, scale: Option<(f64, f64)>) -> Reward {
         Reward::Score {
-            place: ScorePlace::Stdout,
-            form,
+            source: ScoreSource {
+                place: ScorePlace::Stdout,
+                form,
+            },
             scale: scale.map(|(worst, best)| ScoreScale { worst, best }),
         }
     }

@@ -33,6 +33,7 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node, drop: Option<&Node>) -> O
             space: Some(space),
             open: None,
             unsampled_at: None,
+            start_run: None,
         }),
         Err(fault) => {
             check.fault(node.at, fault);

@@ -18,7 +18,7 @@ use crate::yaml::Span;
 /// The keys allowed beside `space`.
 pub(super) struct With<'n> {
     pub(super) forbid: Option<&'n raw::Node>,
-    pub(super) start: Option<&'n raw::Node>,
+    pub(super) start: &'n [&'n raw::Node],
     pub(super) sample: Option<&'n raw::Node>,
     pub(super) seed: u64,
 }
@@ -53,10 +53,7 @@ pub(super) fn read(check: &mut Check<'_>, node: &raw::Node, with: With<'_>) -> O
     for note in file.notes {
         check.caution(node.at, Caution::SpaceNote(note.text));
     }
-    let start = match with.start {
-        Some(node) => start(check, node, &space)?,
-        None => vec![],
-    };
+    let start = start(check, with.start, &space)?;
     let argument = |known: &crate::space::OpenParameter| {
         let arguments = known.argument.clone()?;
         Some((known.name.to_string(), ParamsForm { arguments }))
@@ -77,6 +74,7 @@ pub(super) fn read(check: &mut Check<'_>, node: &raw::Node, with: With<'_>) -> O
         },
         open: Some(space),
         unsampled_at: count.is_none().then_some(node.at),
+        start_run: None,
     })
 }
 
@@ -168,8 +166,7 @@ fn read_text(path: &Path) -> Result<String, String> {
 }
 
 /// Configurations to run first: parameters with their values, or a CSV file of them.
-fn start(check: &mut Check<'_>, node: &raw::Node, space: &OpenSpace) -> Option<Vec<Point>> {
-    let items = check.list(node, "start", "configurations like {decay: 0.8}")?;
+fn start(check: &mut Check<'_>, items: &[&raw::Node], space: &OpenSpace) -> Option<Vec<Point>> {
     let mut points = vec![];
     let mut is_fine = true;
     for item in items {
