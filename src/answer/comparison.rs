@@ -49,6 +49,8 @@ pub enum Comparison {
 const LEAST_SHARED: usize = 10;
 /// More limits than this are not tried for the default.
 const MOST_LIMITS: usize = 64;
+/// With more arms than this, every so manyth says how arms differ.
+const MOST_ARMS: usize = 1000;
 /// Steps of EM that find the common mean.
 const STEPS: usize = 12;
 /// Spreads that are considered, beside none.
@@ -91,8 +93,14 @@ impl Estimate {
 }
 
 impl Evidence {
-    /// Compares the answer with the default configuration at the limit that suits the default best.
-    pub fn against_default(&self, best: &Recommendation, price: &Price) -> Comparison {
+    /// Compares the answer with the default configuration at the limit that suits the default best, or if limits are
+    /// `fixed` at the limit of the answer.
+    pub fn against_default(
+        &self,
+        best: &Recommendation,
+        price: &Price,
+        fixed: bool,
+    ) -> Comparison {
         let first = ArmId::from_index(0);
         if best.pull.arm == first {
             return Comparison::IsDefault;
@@ -100,7 +108,12 @@ impl Evidence {
         let unknown = Comparison::Unknown {
             runs: self.of(first).len(),
         };
-        let Some(limit) = self.best_limit_of(first, best.pull.limit, price) else {
+        let limit = if fixed {
+            Some(best.pull.limit)
+        } else {
+            self.best_limit_of(first, best.pull.limit, price)
+        };
+        let Some(limit) = limit else {
             return unknown;
         };
         let (own, other) = (self.prior(best.pull.limit, price), self.prior(limit, price));
@@ -132,6 +145,27 @@ impl Evidence {
             gain: of_first.mean,
             runs: of_first.runs,
             shared,
+        }
+    }
+
+    /// The default, where it is more likely to be better than this answer and has earned a reward; at the limit under
+    /// which it was compared.
+    pub fn better_default(
+        &self,
+        best: &Recommendation,
+        price: &Price,
+        fixed: bool,
+    ) -> Option<Recommendation> {
+        match self.against_default(best, price, fixed) {
+            Comparison::Compared {
+                probability, limit, ..
+            } if probability < 0.5 => {
+                let default = ArmId::from_index(0);
+                let is_solved = |run: &FinishedRun| run.is_solved_within(limit);
+                self.of(default).iter().find(|run| is_solved(run))?;
+                self.estimate(default, Limit::new(limit).ok()?, price)
+            }
+            _ => None,
         }
     }
 
@@ -181,10 +215,10 @@ impl Evidence {
 
     /// How good arms are under this limit; none where no arm has two runs.
     fn prior(&self, limit: Limit, price: &Price) -> Option<Prior> {
-        let arms: Vec<Estimate> = self
-            .pulled()
-            .filter_map(|(arm, _)| Estimate::of(self.gains(arm, limit, price)))
-            .collect();
+        let known = |(arm, _)| Estimate::of(self.gains(arm, limit, price));
+        let arms: Vec<Estimate> = self.pulled().filter_map(known).collect();
+        let step = arms.len().div_ceil(MOST_ARMS).max(1);
+        let arms: Vec<Estimate> = arms.into_iter().step_by(step).collect();
         let degrees: usize = arms.iter().map(|arm| arm.runs - 1).sum();
         if degrees == 0 {
             return None;

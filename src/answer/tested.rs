@@ -202,7 +202,7 @@ impl Tested {
         let (name, shown, text): (_, _, &dyn Fn(f64) -> String) =
             match (self.values.terms, all.score) {
                 (Terms::Solved, _) => ("PAR10", all.par10, &signed),
-                (Terms::Score, Some(score)) => ("score", score, &plain),
+                (Terms::Score, Some(score)) => (self.values.score_name, score, &plain),
                 (Terms::Score | Terms::Reward, _) => ("reward", all.reward, &plain),
             };
         let interval = shown.interval.map_or(String::new(), |(low, high)| {

@@ -250,7 +250,7 @@ impl TestReader {
             return Ok(None);
         };
         let instances = run.resolved.instances.len();
-        let mut evidence = Evidence::default();
+        let mut evidence = Evidence::scored_by(run.state.plan().metric);
         for learned in &outcomes {
             let (row, _) = place_of(learned.pull.round, test.arms.len());
             // Several runs on one instance are one piece of evidence about instances. With one instance, or none, seeds

@@ -39,6 +39,7 @@ fn plan(policy: &str) -> Plan {
         space: Space::numbered(problem.arms()).unwrap().into(),
         stop_on_first_failures: false,
         compare: Compare::default(),
+        metric: None,
     }
 }
 

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
+use super::gain_model::GainModel;
 use super::pairs::Pairs;
 use super::{History, Num};
 use crate::round::ArmId;
 use crate::space::{ABSENT, Domain, Parameter, Scale, Spacing, Value};
-use captime_forest::{Dataset, FitOutcome, Params, Stop, fit_until};
 
 /// What is known about the parameters.
 #[derive(Debug, Clone, Serialize)]
@@ -102,8 +102,6 @@ struct OfArm {
 const GROUPS: usize = 24;
 /// Arms that a scatter shows at most.
 const POINTS: usize = 1500;
-/// Maximum number of rounds for the forest: enough to rank parameters, few enough to be fast.
-const ROWS: usize = 3000;
 
 /// Computes the importance. `None` if arms have no parameters or limits are not known yet.
 pub fn importance(history: &History, pairs: &Pairs<'_>) -> Option<Importance> {
@@ -113,7 +111,9 @@ pub fn importance(history: &History, pairs: &Pairs<'_>) -> Option<Importance> {
         return None;
     }
     let arms = of_arms(history, pairs);
-    let (importance, fitted_on) = weights(history);
+    let model = GainModel::of(history);
+    let importance = model.as_ref().map(GainModel::importance).unwrap_or_default();
+    let fitted_on = model.as_ref().map_or(0, |model| model.rounds);
     let groups: Vec<Grouping> = (parameters.iter().enumerate())
         .map(|(place, parameter)| Grouping::new(parameter, axis(history, place)))
         .collect();
@@ -315,69 +315,4 @@ fn scatter(sides: [(&Parameter, Side<'_>); 2], arms: &[OfArm], codes: &[Vec<u32>
     points = points.into_iter().rev().step_by(step).collect();
     points.reverse();
     Scatter { x, y, points }
-}
-
-/// Permutation importance of every parameter and of the limit, from a forest that predicts the gain of a round;
-/// relative to the variance of the gains. Empty where there is nothing to learn.
-fn weights(history: &History) -> (Vec<f64>, usize) {
-    let parameters = history.space.parameters();
-    let step = history.rounds.len().div_ceil(ROWS).max(1);
-    let rounds: Vec<_> = history
-        .rounds
-        .iter()
-        .filter(|played| played.gain.is_finite())
-        .step_by(step)
-        .collect();
-    // A fit on a handful of rounds would be meaningless, but look convincing.
-    if rounds.len() < 20 {
-        return (vec![], 0);
-    }
-    let codes: Vec<Vec<u32>> = rounds
-        .iter()
-        .map(|played| history.space.codes(played.arm))
-        .collect();
-    let mut columns: Vec<(String, Vec<f64>)> = parameters
-        .iter()
-        .enumerate()
-        .map(|(place, parameter)| {
-            let number = |codes: &Vec<u32>| match codes[place] {
-                ABSENT => f64::NAN,
-                code => parameter.values()[code as usize]
-                    .number()
-                    .unwrap_or_else(|| f64::from(code)),
-            };
-            (
-                parameter.name().to_owned(),
-                codes.iter().map(number).collect(),
-            )
-        })
-        .collect();
-    columns.push((
-        String::new(),
-        rounds.iter().map(|played| played.limit).collect(),
-    ));
-    let gains: Vec<f64> = rounds.iter().map(|played| played.gain).collect();
-    let mean = gains.iter().sum::<f64>() / gains.len() as f64;
-    let variance = gains.iter().map(|gain| (gain - mean).powi(2)).sum::<f64>() / gains.len() as f64;
-    let predictors = columns.len();
-    let Ok(data) = Dataset::from_columns(columns, "gain", gains, vec![]) else {
-        return (vec![], 0);
-    };
-    let params = Params {
-        trees: 60,
-        mtry: Some(predictors.div_ceil(2)),
-        min_node_size: Some(10),
-        sample_fraction: 0.632,
-        importance: captime_forest::Importance::Permutation,
-        ..Params::default()
-    };
-    let rows: Vec<u32> = (0..data.rows() as u32).collect();
-    match fit_until(&data, &rows, &params, &Stop::new(), None) {
-        Ok(FitOutcome::Done { forest, .. }) => {
-            let shares = forest.importance().unwrap_or_default().iter();
-            let shares = shares.map(|growth| (growth / variance).max(0.0));
-            (shares.collect(), rows.len())
-        }
-        Ok(FitOutcome::Stopped { .. }) | Err(_) => (vec![], 0),
-    }
 }

@@ -43,13 +43,13 @@ fn there_is_no_verdict_without_runs_of_both() {
     for k in 0..50 {
         add(&mut evidence, 3, None, 0.9 + 0.001 * f64::from(k));
     }
-    let verdict = evidence.against_default(&pair(3, 1.0), &free());
+    let verdict = evidence.against_default(&pair(3, 1.0), &free(), false);
     assert_eq!(verdict, Comparison::Unknown { runs: 0 });
     assert_eq!(
         verdict.in_words(crate::quantity::seconds),
         "not compared with the default (arm 1): it has not been pulled"
     );
-    let itself = evidence.against_default(&pair(0, 1.0), &free());
+    let itself = evidence.against_default(&pair(0, 1.0), &free(), false);
     assert_eq!(itself, Comparison::IsDefault);
 }
 
@@ -67,8 +67,8 @@ fn clear_differences_are_clear_and_shared_instances_sharpen_them() {
             add(evidence, 2, instance, level - 0.2);
         }
     }
-    let of_apart = probability(&apart.against_default(&pair(1, 1.0), &free()));
-    let verdict = paired.against_default(&pair(1, 1.0), &free());
+    let of_apart = probability(&apart.against_default(&pair(1, 1.0), &free(), false));
+    let verdict = paired.against_default(&pair(1, 1.0), &free(), false);
     assert!((0.3..0.9).contains(&of_apart), "{of_apart}");
     // Three arms say little about how much arms differ, so some doubt stays.
     let of_paired = probability(&verdict);
@@ -78,7 +78,7 @@ fn clear_differences_are_clear_and_shared_instances_sharpen_them() {
     );
     let text = verdict.in_words(crate::quantity::seconds);
     assert!(text.contains("on 40 shared instances"), "{text}");
-    let worse = paired.against_default(&pair(2, 1.0), &free());
+    let worse = paired.against_default(&pair(2, 1.0), &free(), false);
     assert!(probability(&worse) < 0.05, "{worse:?}");
 }
 
@@ -96,7 +96,7 @@ fn a_slow_default_is_compared_at_a_limit_that_suits_it() {
         add(1, 1.0, 0.68 + 0.002 * f64::from(k), 0.03);
     }
     let Comparison::Compared { limit, gain, .. } =
-        evidence.against_default(&pair(1, 0.0344), &price)
+        evidence.against_default(&pair(1, 0.0344), &price, false)
     else {
         panic!("both were run");
     };
@@ -121,7 +121,7 @@ fn the_luckiest_of_many_equal_arms_is_not_called_better() {
     let best = (1..100)
         .max_by(|a, b| means[*a].total_cmp(&means[*b]))
         .unwrap();
-    let verdict = evidence.against_default(&pair(best, 1.0), &free());
+    let verdict = evidence.against_default(&pair(best, 1.0), &free(), false);
     assert!(probability(&verdict) < 0.85, "{verdict:?}");
 }
 
@@ -157,7 +157,7 @@ fn the_probability_is_calibrated_over_a_thousand_simulated_runs() {
             let Some(best) = policy.recommend() else {
                 continue;
             };
-            let Comparison::Compared { probability, .. } = evidence.against_default(&best, &free())
+            let Comparison::Compared { probability, .. } = evidence.against_default(&best, &free(), false)
             else {
                 continue;
             };

@@ -12,7 +12,7 @@ function inTerms(values, resource) {
   if (!values) return [];
   const time = ["Mean time", amount(resource, values.mean_consumption)];
   if (values.terms === "solved") return [["Solved", percent(values.solved)], ["PAR10", amount(resource, values.par10)], time];
-  if (values.terms === "score" && values.score !== null) return [["Mean score", number(values.score)], time];
+  if (values.terms === "score" && values.score !== null) return [[`Mean ${values.score_name}`, number(values.score)], time];
   return [["Mean reward", number(values.reward)], time];
 }
 
@@ -70,7 +70,7 @@ function frontChart(data) {
   const isLog = d3.min(times) > 0 && d3.max(times) / d3.min(times) > 25;
   const byScore = front.every((of) => of.values.terms === "score" && of.values.score !== null);
   const worth = (of) => (byScore ? of.values.score : of.values.terms === "solved" ? of.values.solved : of.values.reward);
-  const label = byScore ? "mean score" : front[0].values.terms === "solved" ? "share solved" : "mean reward";
+  const label = byScore ? `mean ${front[0].values.score_name}` : front[0].values.terms === "solved" ? "share solved" : "mean reward";
   return chart({
     id: "front", title: "Arms that no other arm beats in both", wide: true, legend: (colours) => [{label: "arm on the Pareto front", colour: colours.series[0], symbol: "circle"}, {label: "the answer", colour: colours.series[1], symbol: "circle"}],
     note: "Move along the front to trade reward against time yourself: every other arm is beaten in both by one of these. Arms with fewer than 3 pulls are left out.",
