@@ -44,7 +44,7 @@ pub use evidence::{Evidence, FinishedRun};
 pub use limit::LimitReason;
 pub use nodes::{NodeRow, Nodes, Pace};
 pub use outlook::Outlook;
-pub use path::{Change, PathStep, path, path_in_words};
+pub use path::{Change, PathStep, path, path_in_words, shortened};
 pub use tested::{Difference, Differences, Tested};
 pub use values::{Terms, Values};
 pub use verdict::{Afforded, Setting, Verdict, quantity};

@@ -91,6 +91,19 @@ pub fn path(
     steps
 }
 
+/// The same path in at most so many steps: the last one makes all changes that are left.
+pub fn shortened(mut steps: Vec<PathStep>, most: usize) -> Vec<PathStep> {
+    let rest = steps.split_off(steps.len().min(most));
+    if let Some(last) = steps.last_mut() {
+        for step in rest {
+            last.changes.extend(step.changes);
+            last.worth += step.worth;
+            last.configuration = step.configuration;
+        }
+    }
+    steps
+}
+
 /// Without the arm's own name.
 fn plain(configuration: Configuration) -> Configuration {
     let values = configuration.iter();
@@ -164,6 +177,12 @@ mod tests {
             "b 0 to 1 (+0.5000), a 0 to 1 (+0.1000), c 0 to 1 (-0.2000)"
         );
         assert_eq!(steps[2].configuration.to_string(), "a=1 b=1 c=1 d=7");
+        let short = shortened(steps, 2);
+        assert_eq!(
+            path_in_words(&short),
+            "b 0 to 1 (+0.5000), a 0 to 1, c 0 to 1 (-0.1000)"
+        );
+        assert_eq!(short[1].configuration.to_string(), "a=1 b=1 c=1 d=7");
         assert!(path(&space, (arm(3), arm(3)), |all| vec![0.0; all.len()]).is_empty());
     }
 

@@ -69,7 +69,7 @@ struct Cell {
 
 /// Runs the command.
 pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
-    let mut scenario = super::scenario_file::read_scenario(&args.scenario)?;
+    let mut scenario = super::scenario_file::read_scenario_without_budget(&args.scenario)?;
     if scenario.space.opened().is_some() {
         return Err(super::needs_sample("`captime record`"));
     }

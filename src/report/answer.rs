@@ -56,6 +56,8 @@ pub struct Answer {
     pub pastes: Vec<Paste>,
     /// What it is compared with.
     pub against: Vec<Rival>,
+    /// What changed from the default: in words, and what the model says it is worth. The most valuable change first.
+    pub path: Vec<(String, Num)>,
 }
 
 /// A pair the answer is compared with.
@@ -106,6 +108,9 @@ pub fn answer(history: &History, pairs: &Pairs<'_>) -> Option<Answer> {
         configuration: texts.collect(),
         pastes: pastes(history, &best),
         against: rivals(history, pairs, &verdict, &best),
+        path: (verdict.path.iter())
+            .map(|step| (step.in_words(), Num(step.worth)))
+            .collect(),
     })
 }
 

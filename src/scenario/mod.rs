@@ -23,6 +23,7 @@ mod caution;
 mod check;
 mod diagnosis;
 mod fault;
+mod features;
 mod keys;
 mod model;
 mod raw;
@@ -36,6 +37,7 @@ pub use caution::{Caution, Notice};
 pub use check::instances::find as find_instances;
 pub use diagnosis::ScenarioError;
 pub use fault::{Fault, Mistake};
+pub use features::Features;
 pub use keys::schema;
 pub use model::{
     Budget, Calibrate, Command, Compare, Engines, External, FilledCommand, Forest, Guards,

@@ -73,8 +73,9 @@ impl Space {
             return Ok((self.clone(), arms));
         }
         let names: Vec<Arc<str>> = self.parameters().iter().map(|of| of.shared_name()).collect();
-        let row = |configuration: &Configuration| Row {
-            name: None,
+        // Names are kept if every arm has one.
+        let row = |configuration: &Configuration, name: Option<Arc<str>>| Row {
+            name,
             values: configuration
                 .values
                 .iter()
@@ -84,12 +85,17 @@ impl Space {
                 })
                 .collect(),
         };
-        let mut rows: Vec<Row> = self.arms().map(|arm| row(&self.configuration(arm))).collect();
+        let own = |arm| {
+            let configuration = self.configuration(arm);
+            row(&configuration, configuration.name.clone())
+        };
+        let mut rows: Vec<Row> = self.arms().map(own).collect();
         let mut arms = vec![];
         for (configuration, known) in more.iter().zip(known) {
             arms.push(known.unwrap_or(ArmId::from_index(rows.len())));
             if known.is_none() {
-                rows.push(row(configuration));
+                let name = format!("arm {}", rows.len() + 1);
+                rows.push(row(configuration, self.is_named().then(|| name.into())));
             }
         }
         Ok((Self::table(names.clone(), &rows)?, arms))
@@ -130,8 +136,8 @@ mod tests {
         let ends = list.between(arm(1), arm(2), &[0, 1]).unwrap();
         let (more, arms) = list.with_arms(&[between, ends]).unwrap();
         assert_eq!(arms, [arm(3), arm(2)]);
-        assert_eq!(more.configuration(arm(3)).to_string(), "a=2 b=x");
-        assert_eq!(more.configuration(arm(2)).to_string(), "a=2");
+        assert_eq!(more.configuration(arm(3)).to_string(), "arm 3: a=2 b=x");
+        assert_eq!(more.configuration(arm(2)).to_string(), "two: a=2");
         assert_eq!(more.len(), 3);
     }
 }

@@ -125,6 +125,32 @@ fn the_luckiest_of_many_equal_arms_is_not_called_better() {
     assert!(probability(&verdict) < 0.85, "{verdict:?}");
 }
 
+#[test]
+fn the_default_takes_the_place_of_an_answer_that_is_probably_worse() {
+    let mut evidence = Evidence::default();
+    for k in 0..20_u32 {
+        let noise = 0.01 * f64::from(k % 5);
+        add(&mut evidence, 0, None, 0.8 + noise);
+        add(&mut evidence, 1, None, 0.9 + noise);
+        add(&mut evidence, 2, None, 0.6 + noise);
+    }
+    let of = |arm| evidence.better_default(&pair(arm, 1.0), &free(), false);
+    let default = of(2).unwrap();
+    assert_eq!(default.pull.arm.index(), 0);
+    assert!((default.gain - 0.82).abs() < 1e-9, "{default:?}");
+    assert_eq!((of(1), of(0)), (None, None));
+    // A default that never earned a reward is no answer either.
+    let mut failing = Evidence::default();
+    for k in 0..20_u32 {
+        failing.add(&Observation::failed(pair(0, 1.0).pull), None);
+        add(&mut failing, 1, None, 0.1 + 0.01 * f64::from(k % 5));
+    }
+    let dear = Price::new("5", "1", 1.0).unwrap();
+    let worse = failing.against_default(&pair(1, 1.0), &dear, false);
+    assert!(probability(&worse) < 0.5, "{worse:?}");
+    assert_eq!(failing.better_default(&pair(1, 1.0), &dear, false), None);
+}
+
 /// The answer's arm is better than arm 1 as often as it is said to be, whichever policy chose the runs.
 #[test]
 fn the_probability_is_calibrated_over_a_thousand_simulated_runs() {
