@@ -126,7 +126,9 @@ impl Dataset {
             Task::Regression => {
                 let squares: f64 = pairs.map(|(y, p)| (y - p) * (y - p)).sum();
                 let rmse = (squares / count).sqrt();
-                let reward = (1.0 - rmse / self.worst_error(scoring.normalise)).max(0.0);
+                // The same number, bit by bit, as a scenario's `worst` and `best` would give.
+                let worst = self.worst_error(scoring.normalise);
+                let reward = ((worst - rmse) / worst).max(0.0);
                 Evaluation {
                     rmse: Some(rmse),
                     // If the error overflows, the reward is 0, not NaN.
