@@ -1,8 +1,11 @@
 //! Whether captime's statements about its answers hold, on simulated problems whose truth is known.
 //!
-//! `cargo run --release --example trust -- [SECTION] [RUNS]`, where a section is `default`, `limits`, `intervals` or
-//! `outlook`. Without one, all are printed. `docs/trust.md` has the figures.
-#![expect(clippy::print_stdout, reason = "the figures are what this example is for")]
+//! `cargo run --release --example trust -- [SECTION] [RUNS] [POLICY]`, where a section is `default`, `limits`, `intervals`
+//! or `outlook`. Without one, all are printed. `docs/trust.md` has the figures.
+#![expect(
+    clippy::print_stdout,
+    reason = "the figures are what this example is for"
+)]
 
 use std::fmt::Write as _;
 
@@ -10,7 +13,9 @@ use captime::answer::{Comparison, Difference, Differences, Evidence};
 use captime::orchestrator::{Driver, Run, RunSetup, Signals, Wall};
 use captime::policy::{Policy, PolicyKind, Problem, Recommendation};
 use captime::report::History;
-use captime::round::{ArmId, Limit, LimitGrid, Observation, Price, Pull, Purpose, Round, randomness};
+use captime::round::{
+    ArmId, Limit, LimitGrid, Observation, Price, Pull, Purpose, Round, randomness,
+};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -18,16 +23,28 @@ use statrs::distribution::{ContinuousCDF, Normal};
 type Failed = Box<dyn std::error::Error>;
 
 const POLICIES: [&str; 11] = [
-    "levels", "similar-ts", "rcucb", "z-rcucb", "ucb", "ts", "joint-ts", "halving", "race", "uniform", "fixed",
+    "levels",
+    "similar-ts",
+    "rcucb",
+    "z-rcucb",
+    "ucb",
+    "ts",
+    "joint-ts",
+    "halving",
+    "race",
+    "uniform",
+    "fixed",
 ];
 
 fn main() -> Result<(), Failed> {
     let mut words = std::env::args().skip(1);
     let section = words.next().unwrap_or("all".into());
     let runs: Option<u64> = words.next().map(|runs| runs.parse()).transpose()?;
+    let only = words.next();
     let is_wanted = |name: &str| section == "all" || section == name;
+    let is_asked = |policy: &&str| only.as_ref().is_none_or(|only| only == policy);
     if is_wanted("default") {
-        for policy in POLICIES {
+        for policy in POLICIES.into_iter().filter(is_asked) {
             for world in WORLDS {
                 better_than_default(policy, world, runs.unwrap_or(1000))?;
             }
@@ -44,7 +61,7 @@ fn main() -> Result<(), Failed> {
         }
     }
     if is_wanted("outlook") {
-        for policy in ["levels", "similar-ts", "joint-ts", "rcucb"] {
+        for policy in POLICIES.into_iter().filter(is_asked) {
             outlook(policy, runs.unwrap_or(40))?;
         }
     }
@@ -108,7 +125,11 @@ impl World {
         Ok(Self {
             arms,
             instances: if is_solver { 40 } else { 0 },
-            limits: LimitGrid::new(if is_solver { vec![1.0, 3.0, 10.0] } else { vec![1.0] })?,
+            limits: LimitGrid::new(if is_solver {
+                vec![1.0, 3.0, 10.0]
+            } else {
+                vec![1.0]
+            })?,
             price: if is_solver {
                 Price::new("x", "10 * x", 10.0)?
             } else {
@@ -244,7 +265,10 @@ fn better_than_default(policy: &str, kind: Kind, runs: u64) -> Result<(), Failed
         };
         count[place] += 1.0;
     }
-    let mut line = format!("default {policy:10} {:10}", format!("{kind:?}").to_lowercase());
+    let mut line = format!(
+        "default {policy:10} {:10}",
+        format!("{kind:?}").to_lowercase()
+    );
     let mut worst = 0.0_f64;
     for place in 0..4 {
         let (said, was) = (said[place] / count[place], was[place] / count[place]);
@@ -254,7 +278,10 @@ fn better_than_default(policy: &str, kind: Kind, runs: u64) -> Result<(), Failed
         write!(line, "  {:4}: {said:.3} {was:.3}", count[place])?;
     }
     let all: f64 = count.iter().sum();
-    let (said, was) = (said.iter().sum::<f64>() / all, was.iter().sum::<f64>() / all);
+    let (said, was) = (
+        said.iter().sum::<f64>() / all,
+        was.iter().sum::<f64>() / all,
+    );
     println!("{line}  all {said:.3} {was:.3}  worst {worst:.3}");
     Ok(())
 }
@@ -270,7 +297,12 @@ enum Times {
     TwoClusters,
 }
 
-const TIMES: [Times; 4] = [Times::LogNormal, Times::Weibull, Times::Uniform, Times::TwoClusters];
+const TIMES: [Times; 4] = [
+    Times::LogNormal,
+    Times::Weibull,
+    Times::Uniform,
+    Times::TwoClusters,
+];
 
 impl Times {
     /// The time at this quantile, for an arm of this scale; `shape` from 0 to 1.
@@ -349,7 +381,11 @@ fn weibull(rng: &mut Pcg64Mcg, &[level, spread, effect, noise]: &[f64; 4]) -> [f
 fn two_kinds(rng: &mut Pcg64Mcg, &[level, _, effect, noise]: &[f64; 4]) -> [f64; 4] {
     let is_hard = rng.random_bool(0.3);
     let mut time = |factor: f64| {
-        let middle = if is_hard { 1.5 + 0.5 * level + factor } else { -1.0 };
+        let middle = if is_hard {
+            1.5 + 0.5 * level + factor
+        } else {
+            -1.0
+        };
         (middle + noise * normal(rng)).exp()
     };
     [time(effect), time(0.0), 1.0, 1.0]
@@ -366,7 +402,11 @@ fn losses(rng: &mut Pcg64Mcg, &[_, spread, effect, _]: &[f64; 4]) -> [f64; 4] {
 }
 
 fn par10(seconds: f64, _: f64) -> f64 {
-    if seconds <= LIMIT { seconds } else { 10.0 * LIMIT }
+    if seconds <= LIMIT {
+        seconds
+    } else {
+        10.0 * LIMIT
+    }
 }
 
 fn solved(seconds: f64, _: f64) -> f64 {
@@ -374,11 +414,36 @@ fn solved(seconds: f64, _: f64) -> f64 {
 }
 
 const TESTS: [TestKind; 5] = [
-    TestKind { name: "par10, weibull", draw: weibull, of: |all| all.par10, value: par10 },
-    TestKind { name: "solved, weibull", draw: weibull, of: |all| all.solved, value: solved },
-    TestKind { name: "par10, two kinds", draw: two_kinds, of: |all| all.par10, value: par10 },
-    TestKind { name: "solved, two kinds", draw: two_kinds, of: |all| all.solved, value: solved },
-    TestKind { name: "reward, losses", draw: losses, of: |all| all.reward, value: |_, reward| reward },
+    TestKind {
+        name: "par10, weibull",
+        draw: weibull,
+        of: |all| all.par10,
+        value: par10,
+    },
+    TestKind {
+        name: "solved, weibull",
+        draw: weibull,
+        of: |all| all.solved,
+        value: solved,
+    },
+    TestKind {
+        name: "par10, two kinds",
+        draw: two_kinds,
+        of: |all| all.par10,
+        value: par10,
+    },
+    TestKind {
+        name: "solved, two kinds",
+        draw: two_kinds,
+        of: |all| all.solved,
+        value: solved,
+    },
+    TestKind {
+        name: "reward, losses",
+        draw: losses,
+        of: |all| all.reward,
+        value: |_, reward| reward,
+    },
 ];
 
 /// How often the paired interval of a test covers the true difference.
@@ -419,7 +484,10 @@ fn intervals(kind: TestKind, tests: u64) -> Result<(), Failed> {
             covered[place] += u32::from(low <= truth && truth <= high);
         }
     }
-    println!("intervals {:18} {PAIRS:?} pairs: {covered:?} of {tests}", kind.name);
+    println!(
+        "intervals {:18} {PAIRS:?} pairs: {covered:?} of {tests}",
+        kind.name
+    );
     Ok(())
 }
 
@@ -447,7 +515,8 @@ fn outlook(policy: &str, runs: u64) -> Result<(), Failed> {
             (1..=ARMS).try_for_each(|arm| write!(table, ",a{arm}"))?;
             for (instance, row) in seconds.iter().enumerate() {
                 write!(table, "\ni{instance}")?;
-                row.iter().try_for_each(|cell| write!(table, ",{}", cell.min(99.0)))?;
+                row.iter()
+                    .try_for_each(|cell| write!(table, ",{}", cell.min(99.0)))?;
             }
             table.push('\n');
             std::fs::write(folder.path().join("seconds.csv"), table)?;
@@ -473,7 +542,9 @@ fn outlook(policy: &str, runs: u64) -> Result<(), Failed> {
             };
             let before = recorded(folder.path(), &text(rounds))?;
             let after = recorded(folder.path(), &text(2 * rounds))?;
-            if let (Some(best), Some(outlook), Some(next)) = (before.best, before.outlook, after.best) {
+            if let (Some(best), Some(outlook), Some(next)) =
+                (before.best, before.outlook, after.best)
+            {
                 said.push(outlook.gain);
                 was.push(truth(next) - truth(best));
             }

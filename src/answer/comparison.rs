@@ -95,12 +95,7 @@ impl Estimate {
 impl Evidence {
     /// Compares the answer with the default configuration at the limit that suits the default best, or if limits are
     /// `fixed` at the limit of the answer.
-    pub fn against_default(
-        &self,
-        best: &Recommendation,
-        price: &Price,
-        fixed: bool,
-    ) -> Comparison {
+    pub fn against_default(&self, best: &Recommendation, price: &Price, fixed: bool) -> Comparison {
         let first = ArmId::from_index(0);
         if best.pull.arm == first {
             return Comparison::IsDefault;

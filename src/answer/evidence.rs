@@ -82,7 +82,8 @@ impl Evidence {
         self.rewarded += u64::from(consumption.is_some());
         self.failed += u64::from(is_failed);
         self.has_scores |= score.is_some();
-        self.has_other_scores |= consumption.is_some() && score.is_some_and(|score| score != reward);
+        self.has_other_scores |=
+            consumption.is_some() && score.is_some_and(|score| score != reward);
         self.has_other_rewards |= consumption.is_some() && reward != 1.0;
         self.arms[arm].push(FinishedRun {
             reach: seen.reach().get(),

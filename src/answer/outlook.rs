@@ -54,7 +54,9 @@ impl Outlook {
                 pulls: arm.pulls.max(1) as f64,
             })
             .collect();
-        if known.is_empty() || pulls == 0 {
+        // Single pulls do not say how much of their differences is luck.
+        let is_unclear = !is_posterior && known.iter().all(|arm| arm.pulls < 2.0);
+        if known.is_empty() || pulls == 0 || is_unclear {
             return None;
         }
         let known = if is_posterior { known } else { pooled(known) };
@@ -236,6 +238,14 @@ mod tests {
             outlook(200),
             outlook(0)
         );
+    }
+
+    #[test]
+    fn arms_that_were_pulled_once_promise_neither_much_nor_nothing() {
+        let once = [arm(0, 0.6, 0.5, 1), arm(1, 0.4, 0.5, 1)];
+        assert_eq!(Outlook::of(&once, 46, false, 700, None), None);
+        let again = [arm(0, 0.6, 0.05, 2), arm(1, 0.4, 0.05, 1)];
+        assert!(Outlook::of(&again, 46, false, 700, None).is_some());
     }
 
     #[test]

@@ -63,10 +63,17 @@ pub fn path(
         } else {
             open
         };
-        let configurations: Vec<Configuration> = open.iter().map(|(_, next)| next.clone()).collect();
+        let configurations: Vec<Configuration> =
+            open.iter().map(|(_, next)| next.clone()).collect();
         let gains = predict(&configurations);
         let best = (0..open.len())
-            .reduce(|best, other| if gains[other] > gains[best] { other } else { best })
+            .reduce(|best, other| {
+                if gains[other] > gains[best] {
+                    other
+                } else {
+                    best
+                }
+            })
             .expect("there is a step");
         let (places, next) = open.into_iter().nth(best).expect("the best of them");
         let change = |place: &usize| {
@@ -123,7 +130,12 @@ impl PathStep {
 impl Change {
     fn in_words(&self) -> String {
         let value = |of: &Option<Value>| of.as_ref().map_or("absent".into(), ToString::to_string);
-        format!("{} {} to {}", self.parameter, value(&self.from), value(&self.to))
+        format!(
+            "{} {} to {}",
+            self.parameter,
+            value(&self.from),
+            value(&self.to)
+        )
     }
 }
 

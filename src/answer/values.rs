@@ -52,7 +52,11 @@ impl Evidence {
 
     /// What the arm brings under this limit; none if no run of it reached that far.
     pub fn values(&self, arm: ArmId, limit: f64) -> Option<Values> {
-        values_of(self.reaching(arm, limit), limit, (self.terms(), self.score_name()))
+        values_of(
+            self.reaching(arm, limit),
+            limit,
+            (self.terms(), self.score_name()),
+        )
     }
 
     /// The arms that no other beats in both reward and consumption, the cheapest first, each with the largest limit that
@@ -136,7 +140,11 @@ impl Values {
                 amount(self.par10)
             ),
             (Terms::Score, Some(score)) => {
-                format!("mean {} {}, mean time {mean}", self.score_name, four_digits(score))
+                format!(
+                    "mean {} {}, mean time {mean}",
+                    self.score_name,
+                    four_digits(score)
+                )
             }
             (Terms::Score | Terms::Reward, _) => {
                 format!("mean reward {:.4}, mean time {mean}", self.reward)

@@ -309,8 +309,10 @@ fn ablation(history: &History) -> Result<Tested, Failure> {
         };
         return Err(Failure::usage(why));
     }
-    let configurations: Vec<Configuration> =
-        steps.iter().map(|step| step.configuration.clone()).collect();
+    let configurations: Vec<Configuration> = steps
+        .iter()
+        .map(|step| step.configuration.clone())
+        .collect();
     let extended = history.scenario().space.with_arms(&configurations);
     let (space, along) = extended.map_err(Failure::ours)?;
     let default = ArmId::from_index(0);

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::*;
+use crate::answer::Comparison;
 use crate::journal::{
     Appender, EndReason, FILE, Header, Learned, Machine, OutcomeRecord, PullRecord, Reader, Record,
     Replay, Step, Syncing, VERSION,
 };
-use crate::answer::Comparison;
 use crate::policy::{PolicyKind, Recommendation};
 use crate::resource::Resource;
 use crate::round::{ArmId, Curve, Limit, LimitGrid, Observation, Round};

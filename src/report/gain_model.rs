@@ -40,13 +40,15 @@ impl<'a> GainModel<'a> {
             .map(|played| {
                 let codes = history.space.codes(played.arm);
                 let numbers = parameters.iter().zip(codes);
-                let numbers = numbers.map(|(parameter, code)| number(parameter, Some(code as usize)));
+                let numbers =
+                    numbers.map(|(parameter, code)| number(parameter, Some(code as usize)));
                 numbers.chain([played.limit]).collect()
             })
             .collect();
         let names = parameters.iter().map(|of| of.name().to_owned());
         let columns = names.chain([String::new()]).enumerate();
-        let columns = columns.map(|(place, name)| (name, rows.iter().map(|row| row[place]).collect()));
+        let columns =
+            columns.map(|(place, name)| (name, rows.iter().map(|row| row[place]).collect()));
         let gains: Vec<f64> = rounds.iter().map(|played| played.gain).collect();
         let count = gains.len() as f64;
         let mean = gains.iter().sum::<f64>() / count;
@@ -86,16 +88,16 @@ impl<'a> GainModel<'a> {
         for configuration in configurations {
             for parameter in self.parameters {
                 let value = configuration.get(parameter.name());
-                let place = value.and_then(|value| {
-                    parameter.values().iter().position(|own| own == value)
-                });
+                let place =
+                    value.and_then(|value| parameter.values().iter().position(|own| own == value));
                 // A value of an open space that no arm has is still a number.
                 let own = value.filter(|_| place.is_none()).and_then(Value::number);
                 values.push(own.unwrap_or_else(|| number(parameter, place)));
             }
             values.push(limit.get());
         }
-        self.forest.predict_values(&values, self.parameters.len() + 1)
+        self.forest
+            .predict_values(&values, self.parameters.len() + 1)
     }
 }
 

@@ -116,7 +116,10 @@ pub fn importance(history: &History, pairs: &Pairs<'_>) -> Option<Importance> {
     }
     let arms = of_arms(history, pairs);
     let model = GainModel::of(history);
-    let importance = model.as_ref().map(GainModel::importance).unwrap_or_default();
+    let importance = model
+        .as_ref()
+        .map(GainModel::importance)
+        .unwrap_or_default();
     let fitted_on = model.as_ref().map_or(0, |model| model.rounds);
     let groups: Vec<Grouping> = (parameters.iter().enumerate())
         .map(|(place, parameter)| Grouping::new(parameter, axis(history, place)))
@@ -273,15 +276,18 @@ fn pair_map(x: Side<'_>, y: Side<'_>, arms: &[OfArm], codes: &[Vec<u32>]) -> Pai
             cell.2 += usize::from(of.gain.is_none());
         }
     }
-    let cells = sums.into_iter().enumerate().map(|(place, (sum, count, unrewarded))| {
-        (
-            x.1.labels[place % columns].clone(),
-            y.1.labels[place / columns].clone(),
-            Num(sum / (count - unrewarded) as f64),
-            count,
-            unrewarded,
-        )
-    });
+    let cells = sums
+        .into_iter()
+        .enumerate()
+        .map(|(place, (sum, count, unrewarded))| {
+            (
+                x.1.labels[place % columns].clone(),
+                y.1.labels[place / columns].clone(),
+                Num(sum / (count - unrewarded) as f64),
+                count,
+                unrewarded,
+            )
+        });
     PairMap {
         x: x.0.to_owned(),
         y: y.0.to_owned(),
@@ -317,7 +323,13 @@ fn scatter(sides: [(&Parameter, Side<'_>); 2], arms: &[OfArm], codes: &[Vec<u32>
         Some((of.arm.number(), x, y, Num::of(of.gain)))
     });
     let mut points: Vec<_> = both.collect();
-    let worth = |gain: Num| if gain.0.is_nan() { f64::NEG_INFINITY } else { gain.0 };
+    let worth = |gain: Num| {
+        if gain.0.is_nan() {
+            f64::NEG_INFINITY
+        } else {
+            gain.0
+        }
+    };
     points.sort_by(|a, b| worth(a.3).total_cmp(&worth(b.3)));
     let step = points.len().div_ceil(POINTS).max(1);
     // Counted from the best, so that it is among them.

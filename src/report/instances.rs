@@ -270,7 +270,9 @@ fn features(history: &History, gains: &BTreeMap<u32, Gains>) -> Vec<FeatureRank>
         .collect();
     let mut ranks: Vec<FeatureRank> = (features.names.iter().enumerate())
         .filter_map(|(place, name)| {
-            let known = rows.iter().filter_map(|(gain, row)| Some((*gain, row[place]?)));
+            let known = rows
+                .iter()
+                .filter_map(|(gain, row)| Some((*gain, row[place]?)));
             let known: Vec<(f64, f64)> = known.collect();
             let worst = known.len() / 3;
             let mean = |of: &[(f64, f64)]| of.iter().map(|of| of.1).sum::<f64>() / of.len() as f64;

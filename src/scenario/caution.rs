@@ -68,7 +68,9 @@ impl Caution {
             Self::Policy(_) => "smaller values are fine in practice, and often better",
             Self::FewerSampled { .. } => "all of them are arms",
             Self::SpaceNote(_) => "everything else was read",
-            Self::MissingFeatures { .. } => "add a line for each, or leave them out of the analysis",
+            Self::MissingFeatures { .. } => {
+                "add a line for each, or leave them out of the analysis"
+            }
             Self::NoBudget => "write `budget: {wall: 1h}`",
             Self::NoWallGuard => "add the guard `wall: 60s` to `limits`",
             Self::GuardBelowLimit { .. } => "raise the guard, or lower the limits",

@@ -56,7 +56,10 @@ impl Features {
                 cell => match cell.parse::<f64>() {
                     Ok(number) if number.is_finite() => Ok(Some(number)),
                     Ok(_) => Ok(None),
-                    Err(_) => Err(bad(line, format!("`{cell}` in column `{name}` is not a number"))),
+                    Err(_) => Err(bad(
+                        line,
+                        format!("`{cell}` in column `{name}` is not a number"),
+                    )),
                 },
             });
             let numbers: Vec<Option<f64>> = numbers.collect::<Result<_, _>>()?;
@@ -88,7 +91,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("features.csv");
         std::fs::write(&path, text).unwrap();
-        let shown = |fault: Fault| fault.to_string().replace(&path.display().to_string(), "FILE");
+        let shown = |fault: Fault| {
+            fault
+                .to_string()
+                .replace(&path.display().to_string(), "FILE")
+        };
         Features::read(&path).map_err(shown)
     }
 
@@ -104,10 +111,19 @@ mod tests {
     #[test]
     fn mistakes_say_where_they_are() {
         for (text, said) in [
-            ("instance\na\n", "`FILE`, line 1: needs a column with instances and at least one with numbers"),
+            (
+                "instance\na\n",
+                "`FILE`, line 1: needs a column with instances and at least one with numbers",
+            ),
             ("instance,x\n", "`FILE`, line 1: has no instance"),
-            ("instance,x\na,big\n", "`FILE`, line 2: `big` in column `x` is not a number"),
-            ("instance,x\na,1\na,2\n", "`FILE`, line 3: `a` is listed twice"),
+            (
+                "instance,x\na,big\n",
+                "`FILE`, line 2: `big` in column `x` is not a number",
+            ),
+            (
+                "instance,x\na,1\na,2\n",
+                "`FILE`, line 3: `a` is listed twice",
+            ),
         ] {
             assert_eq!(read(text).unwrap_err(), said);
         }

@@ -41,7 +41,8 @@ impl Space {
         }
         let values = codes.iter().zip(self.parameters());
         let values = values.filter(|(code, _)| **code != ABSENT);
-        let values = values.map(|(code, of)| (of.shared_name(), of.values()[*code as usize].clone()));
+        let values =
+            values.map(|(code, of)| (of.shared_name(), of.values()[*code as usize].clone()));
         Some(Configuration {
             name: None,
             values: values.collect(),
@@ -64,7 +65,8 @@ impl Space {
             }
             return Ok((opened.space().list(&points)?, arms));
         }
-        let is_same = |arm: ArmId, other: &Configuration| self.configuration(arm).values == other.values;
+        let is_same =
+            |arm: ArmId, other: &Configuration| self.configuration(arm).values == other.values;
         let known: Vec<Option<ArmId>> = more
             .iter()
             .map(|other| self.arms().find(|&arm| is_same(arm, other)))
@@ -72,7 +74,11 @@ impl Space {
         if let Some(arms) = known.iter().copied().collect() {
             return Ok((self.clone(), arms));
         }
-        let names: Vec<Arc<str>> = self.parameters().iter().map(|of| of.shared_name()).collect();
+        let names: Vec<Arc<str>> = self
+            .parameters()
+            .iter()
+            .map(|of| of.shared_name())
+            .collect();
         // Names are kept if every arm has one.
         let row = |configuration: &Configuration, name: Option<Arc<str>>| Row {
             name,

@@ -119,6 +119,10 @@ limits: {of: wall, grid: [20s]}
     assert_eq!(read("arms.csv"), "name,a\nmild,20\nwild,70\n");
     let memory = read("memory.csv");
     let row = memory.lines().nth(1).unwrap();
-    let bytes: Vec<f64> = row.split(',').skip(1).map(|cell| cell.parse().unwrap()).collect();
+    let bytes: Vec<f64> = row
+        .split(',')
+        .skip(1)
+        .map(|cell| cell.parse().unwrap())
+        .collect();
     assert!(bytes.len() == 2 && bytes[0] > 1e4, "{memory}");
 }

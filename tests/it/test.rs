@@ -355,7 +355,9 @@ fn an_ablation_runs_what_lies_between_the_default_and_the_answer() {
     assert_eq!(arms.last().unwrap()["is_answer"], true);
     for step in &arms[1..] {
         let change = step["change"].as_str().unwrap();
-        let found = step["against_step_before"]["par10"]["mean"].as_f64().unwrap();
+        let found = step["against_step_before"]["par10"]["mean"]
+            .as_f64()
+            .unwrap();
         let wanted = match &change[..1] {
             "b" => -3.0,
             "a" => -0.5,
@@ -393,7 +395,10 @@ slots: 1
     let command = "{command: [sh, -c, 'echo score=0.{b}{a}'], reward: {stdout: 'score=(\\S+)', worst: 0, best: 1}}";
     let test_run = TestRun::new(&listed(command));
     test_run.run(0, &["--quiet"]);
-    let tested = json(&test_run, &["test", "--ablation", "--seeds", "2", "--quiet"]);
+    let tested = json(
+        &test_run,
+        &["test", "--ablation", "--seeds", "2", "--quiet"],
+    );
     let arms = tested["arms"].as_array().unwrap();
     assert_eq!(arms.len(), 3, "{tested}");
     assert_eq!(arms[1]["arm"], 3, "a new one between them: {tested}");

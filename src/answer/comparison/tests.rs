@@ -183,7 +183,8 @@ fn the_probability_is_calibrated_over_a_thousand_simulated_runs() {
             let Some(best) = policy.recommend() else {
                 continue;
             };
-            let Comparison::Compared { probability, .. } = evidence.against_default(&best, &free(), false)
+            let Comparison::Compared { probability, .. } =
+                evidence.against_default(&best, &free(), false)
             else {
                 continue;
             };

@@ -343,6 +343,9 @@ slots: 2
     let first = &instances["features"][0];
     assert_eq!(first["name"], "size", "{instances}");
     assert!(first["correlation"].as_f64().unwrap() < -0.9, "{first}");
-    assert!(first["at_worst"].as_f64() > first["elsewhere"].as_f64(), "{first}");
+    assert!(
+        first["at_worst"].as_f64() > first["elsewhere"].as_f64(),
+        "{first}"
+    );
     assert_eq!(instances["worst"][0]["name"], "12", "{instances}");
 }
