@@ -34,8 +34,11 @@ pub enum Comparison {
         difference: f64,
         /// 95 % interval of the difference.
         interval: (f64, f64),
-        /// The limit under which the default does best.
+        /// The limit of the default: the one under which it does best, or if it was never granted as much as the answer
+        /// gets, the largest that it was granted. Then both are compared at that limit.
         limit: f64,
+        /// Whether the default was never granted as much as the answer gets.
+        is_short: bool,
         /// The gain of the default under that limit.
         gain: f64,
         /// Runs of the default that show it.
@@ -103,16 +106,29 @@ impl Evidence {
         let unknown = Comparison::Unknown {
             runs: self.of(first).len(),
         };
-        let limit = if fixed {
-            Some(best.pull.limit)
+        // A default that was cut off early may do well with a larger limit. What can be compared is what both do early.
+        let reached = self
+            .of(first)
+            .iter()
+            .map(|run| run.reach)
+            .fold(0.0, f64::max);
+        let is_short = !fixed && reached < best.pull.limit.get();
+        let short = Limit::new(reached).ok().filter(|_| is_short);
+        let own_limit = short.unwrap_or(best.pull.limit);
+        let limit = if fixed || is_short {
+            Some(own_limit)
         } else {
             self.best_limit_of(first, best.pull.limit, price)
         };
         let Some(limit) = limit else {
             return unknown;
         };
-        let (own, other) = (self.prior(best.pull.limit, price), self.prior(limit, price));
-        let of_best = Estimate::of(self.gains(best.pull.arm, best.pull.limit, price));
+        let best = &Recommendation {
+            pull: Pull::new(best.pull.arm, own_limit),
+            ..*best
+        };
+        let (own, other) = (self.prior(own_limit, price), self.prior(limit, price));
+        let of_best = Estimate::of(self.gains(best.pull.arm, own_limit, price));
         let of_first = Estimate::of(self.gains(first, limit, price));
         let (Some(own), Some(other), Some(of_best), Some(of_first)) =
             (own, other, of_best, of_first)
@@ -130,13 +146,14 @@ impl Evidence {
         let paired = self.paired(best, limit, price);
         let paired = paired.filter(|(_, pair)| pair.of_difference() < apart.of_difference());
         let (shared, pair) = paired.unwrap_or((0, apart));
-        let is_same = limit == best.pull.limit;
+        let is_same = limit == own_limit;
         let (probability, difference, spread) = posterior(&own, &other, is_same, &pair);
         Comparison::Compared {
             probability,
             difference,
             interval: (difference - 1.96 * spread, difference + 1.96 * spread),
             limit: limit.get(),
+            is_short,
             gain: of_first.mean,
             runs: of_first.runs,
             shared,
@@ -152,8 +169,12 @@ impl Evidence {
         fixed: bool,
     ) -> Option<Recommendation> {
         match self.against_default(best, price, fixed) {
+            // What both do early says little about the default with a larger limit.
             Comparison::Compared {
-                probability, limit, ..
+                probability,
+                limit,
+                is_short: false,
+                ..
             } if probability < 0.5 => {
                 let default = ArmId::from_index(0);
                 let is_solved = |run: &FinishedRun| run.is_solved_within(limit);
@@ -476,6 +497,7 @@ impl Comparison {
                 difference,
                 interval: (low, high),
                 limit,
+                is_short,
                 runs,
                 shared,
                 ..
@@ -495,8 +517,15 @@ impl Comparison {
                     0 => String::new(),
                     _ => format!(", on {shared} shared instances"),
                 };
+                let at = match is_short {
+                    true => format!(
+                        ", both at {}, the largest limit the default was granted",
+                        amount(limit)
+                    ),
+                    false => String::new(),
+                };
                 format!(
-                    "{verdict}: gain {difference:+.4} (95 % interval {low:+.4} to {high:+.4}); the default was pulled \
+                    "{verdict}: gain {difference:+.4} (95 % interval {low:+.4} to {high:+.4}){at}; the default was pulled \
                      {} up to {}{pairing}",
                     match runs {
                         1 => "once".to_owned(),

@@ -104,6 +104,51 @@ fn a_slow_default_is_compared_at_a_limit_that_suits_it() {
     assert!((gain - 0.6025).abs() < 1e-9, "{gain}");
 }
 
+/// A policy may cut the default off early and never try it again. What it would do with more is not known, so nothing is said about
+/// that.
+#[test]
+fn a_default_that_got_little_is_compared_at_what_it_got() {
+    let price = Price::new("x", "10 * x", 10.0).unwrap();
+    let mut evidence = Evidence::default();
+    for k in 0..30 {
+        let seconds = 0.5 + 0.1 * f64::from(k % 10);
+        let mut run = |arm, limit: f64, seconds: f64| {
+            let pull = pair(arm, limit).pull;
+            let seen = if seconds > limit {
+                Observation::censored(pull, limit)
+            } else {
+                Observation::ended(pull, 1.0, seconds)
+            };
+            evidence.add(&seen.unwrap(), None);
+        };
+        // Only a little slower, but cut off at 1 s each time it takes longer.
+        run(0, 1.0, seconds + 0.05);
+        run(1, 5.0, seconds);
+    }
+    let verdict = evidence.against_default(&pair(1, 5.0), &price, false);
+    let Comparison::Compared {
+        limit,
+        is_short,
+        difference,
+        ..
+    } = verdict
+    else {
+        panic!("both were run");
+    };
+    assert_eq!((limit, is_short), (1.0, true));
+    assert!(
+        difference.abs() < 0.3,
+        "not the 1 that is between 1 s and 5 s: {difference}"
+    );
+    let text = verdict.in_words(crate::quantity::seconds);
+    assert!(
+        text.contains(", both at 1 s, the largest limit the default was granted; the default was pulled 30 times"),
+        "{text}"
+    );
+    // Nor is the default recommended because of what it does early.
+    assert_eq!(evidence.better_default(&pair(1, 5.0), &price, false), None);
+}
+
 #[test]
 fn the_luckiest_of_many_equal_arms_is_not_called_better() {
     let mut rng = Pcg64Mcg::seed_from_u64(3);
