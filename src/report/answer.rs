@@ -187,6 +187,7 @@ fn rivals(
         difference,
         interval,
         limit,
+        is_short,
         ..
     }) = verdict.comparison
         && let Some(known) = default_at(history, limit)
@@ -196,7 +197,14 @@ fn rivals(
             difference_low: Num(interval.0),
             difference_high: Num(interval.1),
             probability: Num(probability),
-            ..rival("default (arm 1), at its best limit", &known)
+            ..rival(
+                if is_short {
+                    "default (arm 1), at the largest limit it was granted; compared there"
+                } else {
+                    "default (arm 1), at its best limit"
+                },
+                &known,
+            )
         });
     }
     let median = pairs.median(history).and_then(|arm| pairs.best_of(arm));

@@ -291,7 +291,7 @@ function heatMap(pair) {
     draw: ({width, narrow, colours}) => ({
       marginLeft: 70, marginBottom: xs.length > 8 || narrow ? 76 : 42, padding: 0.03, height: Math.min(640, Math.max(220, ys.length * 22 + 110)),
       x: {label: pair.x, domain: xs, grid: false, type: "band", tickFormat: (text) => short(text, 10), tickRotate: xs.length > 8 || narrow ? -45 : 0, labelOffset: xs.length > 8 || narrow ? 72 : undefined, ticks: xs.filter((_, at) => at % Math.ceil(xs.length / Math.max(2, (width - 90) / 16)) === 0)},
-      y: {label: pair.y, domain: ys, grid: false, type: "band", tickFormat: (text) => short(text, 10)},
+      y: {label: pair.y, labelAnchor: "top", labelArrow: "none", domain: ys, grid: false, type: "band", tickFormat: (text) => short(text, 10)},
       marks: [
         Plot.cell(known, {x: "0", y: "1", fill: (cell) => colour(cell[2]), title: (cell) => `${pair.x} ${cell[0]}, ${pair.y} ${cell[1]}\ngain ${number(cell[2], 3)}\n${several(cell[3], "arm")}${cell[4] ? `, ${whole(cell[4])} without a reward` : ""}`, tip: true}),
         Plot.dot(without, {x: "0", y: "1", symbol: "triangle", fill: colours.kinds[2], r: 3, title: (cell) => `${pair.x} ${cell[0]}, ${pair.y} ${cell[1]}\nno reward\n${several(cell[4], "arm")}`, tip: true}),
