@@ -56,7 +56,7 @@ fn main() -> Result<(), Failed> {
         }
     }
     if is_wanted("intervals") {
-        for kind in TESTS {
+        for kind in &TESTS {
             intervals(kind, runs.unwrap_or(1000))?;
         }
     }
@@ -447,7 +447,7 @@ const TESTS: [TestKind; 5] = [
 ];
 
 /// How often the paired interval of a test covers the true difference.
-fn intervals(kind: TestKind, tests: u64) -> Result<(), Failed> {
+fn intervals(kind: &TestKind, tests: u64) -> Result<(), Failed> {
     const PAIRS: [u32; 3] = [30, 60, 120];
     let limit = Limit::new(LIMIT)?;
     let price = Price::new("x", "10 * x", LIMIT)?;

@@ -517,12 +517,11 @@ impl Comparison {
                     0 => String::new(),
                     _ => format!(", on {shared} shared instances"),
                 };
-                let at = match is_short {
-                    true => format!(
-                        ", both at {}, the largest limit the default was granted",
-                        amount(limit)
-                    ),
-                    false => String::new(),
+                let at = if is_short {
+                    let limit = amount(limit);
+                    format!(", both at {limit}, the largest limit the default was granted")
+                } else {
+                    String::new()
                 };
                 format!(
                     "{verdict}: gain {difference:+.4} (95 % interval {low:+.4} to {high:+.4}){at}; the default was pulled \

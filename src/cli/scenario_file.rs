@@ -8,7 +8,7 @@ use crate::scenario::{self, Caution, Checked, Notice, Scenario};
 
 /// Reads a scenario, and prints its warnings to stderr at once.
 pub(super) fn read_scenario(file: &Path) -> Result<Scenario, Failure> {
-    warned(scenario::read(file)?)
+    Ok(warned(scenario::read(file)?))
 }
 
 /// The same for a command that knows itself when it ends, so that a missing budget is no warning.
@@ -16,14 +16,14 @@ pub(super) fn read_scenario_without_budget(file: &Path) -> Result<Scenario, Fail
     let mut checked = scenario::read(file)?;
     let applies = |notice: &Notice| notice.caution != Caution::NoBudget;
     checked.notices.retain(applies);
-    warned(checked)
+    Ok(warned(checked))
 }
 
-fn warned(checked: Checked) -> Result<Scenario, Failure> {
+fn warned(checked: Checked) -> Scenario {
     let mut stderr = std::io::stderr().lock();
     for notice in checked.render_notices(failure::has_colours(&stderr)) {
         // If stderr itself is gone, this cannot be reported.
         let _ = writeln!(stderr, "{notice}\n");
     }
-    Ok(checked.scenario)
+    checked.scenario
 }
