@@ -34,8 +34,11 @@ pub enum Comparison {
         difference: f64,
         /// 95 % interval of the difference.
         interval: (f64, f64),
-        /// The limit under which the default does best.
+        /// The limit of the default: the one under which it does best, or if it was never granted as much as the answer
+        /// gets, the largest that it was granted. Then both are compared at that limit.
         limit: f64,
+        /// Whether the default was never granted as much as the answer gets.
+        is_short: bool,
         /// The gain of the default under that limit.
         gain: f64,
         /// Runs of the default that show it.
@@ -49,6 +52,8 @@ pub enum Comparison {
 const LEAST_SHARED: usize = 10;
 /// More limits than this are not tried for the default.
 const MOST_LIMITS: usize = 64;
+/// With more arms than this, every so manyth says how arms differ.
+const MOST_ARMS: usize = 1000;
 /// Steps of EM that find the common mean.
 const STEPS: usize = 12;
 /// Spreads that are considered, beside none.
@@ -91,8 +96,9 @@ impl Estimate {
 }
 
 impl Evidence {
-    /// Compares the answer with the default configuration at the limit that suits the default best.
-    pub fn against_default(&self, best: &Recommendation, price: &Price) -> Comparison {
+    /// Compares the answer with the default configuration at the limit that suits the default best, or if limits are
+    /// `fixed` at the limit of the answer.
+    pub fn against_default(&self, best: &Recommendation, price: &Price, fixed: bool) -> Comparison {
         let first = ArmId::from_index(0);
         if best.pull.arm == first {
             return Comparison::IsDefault;
@@ -100,11 +106,29 @@ impl Evidence {
         let unknown = Comparison::Unknown {
             runs: self.of(first).len(),
         };
-        let Some(limit) = self.best_limit_of(first, best.pull.limit, price) else {
+        // A default that was cut off early may do well with a larger limit. What can be compared is what both do early.
+        let reached = self
+            .of(first)
+            .iter()
+            .map(|run| run.reach)
+            .fold(0.0, f64::max);
+        let is_short = !fixed && reached < best.pull.limit.get();
+        let short = Limit::new(reached).ok().filter(|_| is_short);
+        let own_limit = short.unwrap_or(best.pull.limit);
+        let limit = if fixed || is_short {
+            Some(own_limit)
+        } else {
+            self.best_limit_of(first, best.pull.limit, price)
+        };
+        let Some(limit) = limit else {
             return unknown;
         };
-        let (own, other) = (self.prior(best.pull.limit, price), self.prior(limit, price));
-        let of_best = Estimate::of(self.gains(best.pull.arm, best.pull.limit, price));
+        let best = &Recommendation {
+            pull: Pull::new(best.pull.arm, own_limit),
+            ..*best
+        };
+        let (own, other) = (self.prior(own_limit, price), self.prior(limit, price));
+        let of_best = Estimate::of(self.gains(best.pull.arm, own_limit, price));
         let of_first = Estimate::of(self.gains(first, limit, price));
         let (Some(own), Some(other), Some(of_best), Some(of_first)) =
             (own, other, of_best, of_first)
@@ -122,16 +146,42 @@ impl Evidence {
         let paired = self.paired(best, limit, price);
         let paired = paired.filter(|(_, pair)| pair.of_difference() < apart.of_difference());
         let (shared, pair) = paired.unwrap_or((0, apart));
-        let is_same = limit == best.pull.limit;
+        let is_same = limit == own_limit;
         let (probability, difference, spread) = posterior(&own, &other, is_same, &pair);
         Comparison::Compared {
             probability,
             difference,
             interval: (difference - 1.96 * spread, difference + 1.96 * spread),
             limit: limit.get(),
+            is_short,
             gain: of_first.mean,
             runs: of_first.runs,
             shared,
+        }
+    }
+
+    /// The default, where it is more likely to be better than this answer and has earned a reward; at the limit under
+    /// which it was compared.
+    pub fn better_default(
+        &self,
+        best: &Recommendation,
+        price: &Price,
+        fixed: bool,
+    ) -> Option<Recommendation> {
+        match self.against_default(best, price, fixed) {
+            // What both do early says little about the default with a larger limit.
+            Comparison::Compared {
+                probability,
+                limit,
+                is_short: false,
+                ..
+            } if probability < 0.5 => {
+                let default = ArmId::from_index(0);
+                let is_solved = |run: &FinishedRun| run.is_solved_within(limit);
+                self.of(default).iter().find(|run| is_solved(run))?;
+                self.estimate(default, Limit::new(limit).ok()?, price)
+            }
+            _ => None,
         }
     }
 
@@ -181,10 +231,10 @@ impl Evidence {
 
     /// How good arms are under this limit; none where no arm has two runs.
     fn prior(&self, limit: Limit, price: &Price) -> Option<Prior> {
-        let arms: Vec<Estimate> = self
-            .pulled()
-            .filter_map(|(arm, _)| Estimate::of(self.gains(arm, limit, price)))
-            .collect();
+        let known = |(arm, _)| Estimate::of(self.gains(arm, limit, price));
+        let arms: Vec<Estimate> = self.pulled().filter_map(known).collect();
+        let step = arms.len().div_ceil(MOST_ARMS).max(1);
+        let arms: Vec<Estimate> = arms.into_iter().step_by(step).collect();
         let degrees: usize = arms.iter().map(|arm| arm.runs - 1).sum();
         if degrees == 0 {
             return None;
@@ -447,6 +497,7 @@ impl Comparison {
                 difference,
                 interval: (low, high),
                 limit,
+                is_short,
                 runs,
                 shared,
                 ..
@@ -466,8 +517,14 @@ impl Comparison {
                     0 => String::new(),
                     _ => format!(", on {shared} shared instances"),
                 };
+                let at = if is_short {
+                    let limit = amount(limit);
+                    format!(", both at {limit}, the largest limit the default was granted")
+                } else {
+                    String::new()
+                };
                 format!(
-                    "{verdict}: gain {difference:+.4} (95 % interval {low:+.4} to {high:+.4}); the default was pulled \
+                    "{verdict}: gain {difference:+.4} (95 % interval {low:+.4} to {high:+.4}){at}; the default was pulled \
                      {} up to {}{pairing}",
                     match runs {
                         1 => "once".to_owned(),

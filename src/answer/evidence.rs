@@ -43,9 +43,21 @@ pub struct Evidence {
     largest: f64,
     has_scores: bool,
     has_other_rewards: bool,
+    /// What a forest is scored by where it predicts classes.
+    metric: Option<&'static str>,
+    /// Whether a score differed from the reward.
+    has_other_scores: bool,
 }
 
 impl Evidence {
+    /// Nothing yet, of a forest that is scored by this metric if it predicts classes.
+    pub fn scored_by(metric: Option<&'static str>) -> Self {
+        Self {
+            metric,
+            ..Self::default()
+        }
+    }
+
     /// Adds a run, with its raw score where there is one.
     pub fn add(&mut self, seen: &Observation, score: Option<f64>) {
         self.add_on(seen.pull().instance, seen, score);
@@ -70,6 +82,8 @@ impl Evidence {
         self.rewarded += u64::from(consumption.is_some());
         self.failed += u64::from(is_failed);
         self.has_scores |= score.is_some();
+        self.has_other_scores |=
+            consumption.is_some() && score.is_some_and(|score| score != reward);
         self.has_other_rewards |= consumption.is_some() && reward != 1.0;
         self.arms[arm].push(FinishedRun {
             reach: seen.reach().get(),
@@ -112,6 +126,17 @@ impl Evidence {
     /// Whether runs have raw scores.
     pub(super) fn has_scores(&self) -> bool {
         self.has_scores
+    }
+
+    /// What people call the score. A forest that predicts numbers is scored by its error, which is no reward.
+    pub(super) fn score_name(&self) -> &'static str {
+        match self.metric {
+            None => "score",
+            Some("log_loss") => "log loss",
+            Some(_) if self.has_other_scores => "RMSE",
+            Some("auc") => "AUC",
+            Some(metric) => metric,
+        }
     }
 
     /// Whether every reward was 1: runs are solved or not.

@@ -121,7 +121,8 @@ impl Evidence {
         let missing = ((MANY - lengths.len() as f64) / (MANY - 1.0)).max(0.0);
         let most = MOST_MARGIN + (SINGLE_MARGIN - MOST_MARGIN) * missing;
         let above = predicted(&lengths).unwrap_or(f64::INFINITY);
-        let above = rounded_up(above.clamp(LEAST_MARGIN * longest, most * longest));
+        let most = rounded(most * longest, f64::floor).max(LEAST_MARGIN * longest);
+        let above = rounded(above.clamp(LEAST_MARGIN * longest, most), f64::ceil);
         (above < limit).then_some(above)
     }
 }
@@ -141,12 +142,14 @@ fn predicted(lengths: &[f64]) -> Option<f64> {
     Some((mean + quantile * spread * (1.0 + 1.0 / count).sqrt()).exp())
 }
 
-/// Up to three significant digits.
-fn rounded_up(value: f64) -> f64 {
+/// To three significant digits, up or down.
+fn rounded(value: f64, to: fn(f64) -> f64) -> f64 {
     let scale = 10f64.powi(2 - value.log10().floor() as i32);
-    // A hair below, so that a number of three digits stays as it is.
-    let up = (value * scale * (1.0 - 1e-12)).ceil() / scale;
-    if up.is_finite() { up.max(value) } else { value }
+    // A number of three digits stays as it is.
+    let near = (value * scale).round();
+    let is_short = (near - value * scale).abs() < 1e-9 * near;
+    let rounded = if is_short { near } else { to(value * scale) } / scale;
+    if rounded.is_finite() { rounded } else { value }
 }
 
 #[cfg(test)]
@@ -197,6 +200,19 @@ mod tests {
         assert_eq!((reason.runs, reason.cut_off), (1105, 0));
         assert!((reason.longest - 0.056).abs() < 1e-12);
         assert!(reason.expected_above < 0.001);
+    }
+
+    #[test]
+    fn many_runs_never_get_more_than_the_largest_margin() {
+        // Evenly spread: a log-normal distribution would expect much longer ones.
+        for longest in [1.0, 0.0777, 3.333, 123.4] {
+            let runs = (1..=400).map(|k| (1e4, longest * f64::from(k) / 400.0));
+            let found = limit(&evidence(runs), 1e4);
+            assert!(
+                (1.28..=1.3).contains(&(found / longest)),
+                "{longest} {found}"
+            );
+        }
     }
 
     #[test]
@@ -312,9 +328,10 @@ mod tests {
         }
 
         #[test]
-        fn rounding_goes_up_by_less_than_a_hundredth(value in 1e-6..1e9f64) {
-            let up = rounded_up(value);
-            proptest::prop_assert!(up >= value && up <= value * 1.01, "{value} {up}");
+        fn rounding_moves_by_less_than_a_hundredth(value in 1e-6..1e9f64) {
+            let (up, down) = (rounded(value, f64::ceil), rounded(value, f64::floor));
+            proptest::prop_assert!(up >= value * (1.0 - 1e-9) && up <= value * 1.01, "{value} {up}");
+            proptest::prop_assert!(down <= value * (1.0 + 1e-9) && down >= value * 0.99, "{value} {down}");
         }
     }
 }

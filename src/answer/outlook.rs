@@ -21,6 +21,8 @@ pub struct Outlook {
 
 /// Steps of the integral over gains.
 const STEPS: u32 = 400;
+/// How many pulls the usual variance counts for in that of an arm.
+const BORROWED: f64 = 3.0;
 /// More arms than this are not looked at one by one: the best are.
 const MOST_ARMS: usize = 200;
 
@@ -37,8 +39,8 @@ impl Outlook {
     ///
     /// Half of the pulls go to the arms that may still be the best, half to arms that were never pulled. After them every mean will
     /// have moved by some part of its spread; the answer then is the arm with the largest. None where nothing can be said.
-    /// Estimates that know nothing of each other (`is_posterior` is false) are drawn to their common mean first: the luckiest of
-    /// many pulls is no reason to hope.
+    /// Estimates that know nothing of each other (`is_posterior` is false) are drawn to the median first: the luckiest of many
+    /// pulls is no reason to hope.
     pub fn of(
         arms: &[Recommendation],
         unpulled: usize,
@@ -54,7 +56,9 @@ impl Outlook {
                 pulls: arm.pulls.max(1) as f64,
             })
             .collect();
-        if known.is_empty() || pulls == 0 {
+        // Single pulls do not say how much of their differences is luck.
+        let is_unclear = !is_posterior && known.iter().all(|arm| arm.pulls < 2.0);
+        if known.is_empty() || pulls == 0 || is_unclear {
             return None;
         }
         let known = if is_posterior { known } else { pooled(known) };
@@ -81,10 +85,11 @@ impl Outlook {
         let of_new = common.between / (common.between + common.single).max(1e-300);
         let new = (common.mean, (common.between * of_new).sqrt(), tried as f64);
         let gain = expected_largest(&moves.chain([new]).collect::<Vec<_>>()) - best;
+        // No gain is above 1.
         gain.is_finite().then_some(Self {
             pulls,
             seconds,
-            gain: gain.max(0.0),
+            gain: gain.min(1.0 - best).max(0.0),
         })
     }
 
@@ -107,22 +112,29 @@ impl Outlook {
     }
 }
 
-/// With one variance of single pulls for all arms: a few pulls say little about their own.
+/// With a part of what is usual in the variance of each arm: a few pulls say little about their own. The usual variance is
+/// a median, because arms that fail now and then vary far more than those that may be the best.
 fn pooled(mut arms: Vec<Belief>) -> Vec<Belief> {
+    let single = |arm: &Belief| arm.pulls * arm.spread.powi(2);
     let several = arms.iter().filter(|arm| arm.pulls > 1.0);
-    let (sum, degrees) = several.fold((0.0, 0.0), |(sum, degrees), arm| {
+    let Some(usual) = median(several.map(single).collect()) else {
+        return arms;
+    };
+    for arm in &mut arms {
         let free = arm.pulls - 1.0;
-        (sum + free * arm.pulls * arm.spread.powi(2), degrees + free)
-    });
-    if degrees > 0.0 {
-        for arm in &mut arms {
-            arm.spread = (sum / degrees / arm.pulls).sqrt();
-        }
+        let own = free * single(arm) + BORROWED * usual;
+        arm.spread = (own / (free + BORROWED) / arm.pulls).sqrt();
     }
     arms
 }
 
-/// How arms lie around their common mean.
+/// None of no values.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+/// How arms lie around the median one, upwards: bad arms may be worse by any amount, which promises nothing.
 struct Common {
     mean: f64,
     /// Variance of arms.
@@ -132,21 +144,19 @@ struct Common {
 }
 
 impl Common {
-    /// By the method of moments of `DerSimonian` and Laird (1986).
+    /// The better half's squared distance from the median, less what chance explains of it.
     fn of(arms: &[Belief]) -> Self {
-        let sum = |of: &dyn Fn(&Belief) -> f64| arms.iter().map(of).sum::<f64>();
-        let weight = |arm: &Belief| 1.0 / (arm.spread * arm.spread);
-        let (weights, squares) = (sum(&weight), sum(&|arm| weight(arm).powi(2)));
-        let mean = sum(&|arm| weight(arm) * arm.mean) / weights;
-        let off = sum(&|arm| weight(arm) * (arm.mean - mean).powi(2));
-        let degrees = arms.len() as f64 - 1.0;
-        let between = ((off - degrees) / (weights - squares / weights).max(1e-300)).max(0.0);
-        let single = sum(&|arm| arm.pulls * arm.spread.powi(2)) / arms.len() as f64;
+        let mean = median(arms.iter().map(|arm| arm.mean).collect()).unwrap_or(0.0);
+        let better: Vec<&Belief> = arms.iter().filter(|arm| arm.mean >= mean).collect();
+        let of_better = |of: &dyn Fn(&Belief) -> f64| {
+            better.iter().map(|arm| of(arm)).sum::<f64>() / better.len() as f64
+        };
+        let off = of_better(&|arm| (arm.mean - mean).powi(2));
+        let chance = of_better(&|arm| arm.spread.powi(2));
         Self {
-            mean: sum(&|arm| arm.mean / (between + arm.spread.powi(2)))
-                / sum(&|arm| 1.0 / (between + arm.spread.powi(2))),
-            between: if degrees < 1.0 { 0.0 } else { between },
-            single,
+            mean,
+            between: (off - chance).max(0.0),
+            single: of_better(&|arm| arm.pulls * arm.spread.powi(2)),
         }
     }
 
@@ -236,6 +246,25 @@ mod tests {
             outlook(200),
             outlook(0)
         );
+    }
+
+    #[test]
+    fn bad_arms_are_no_reason_to_hope_and_no_gain_exceeds_1() {
+        // One arm is nearly perfect, others fail now and then.
+        let mut arms: Vec<_> = (0..40)
+            .map(|k| arm(k, -2.0 + 0.05 * k as f64, 1.5, 20))
+            .collect();
+        arms.push(arm(40, 0.96, 0.01, 25));
+        let promised = Outlook::of(&arms, 0, false, 4000, None).unwrap().gain;
+        assert!(promised < 0.04, "{promised}");
+    }
+
+    #[test]
+    fn arms_that_were_pulled_once_promise_neither_much_nor_nothing() {
+        let once = [arm(0, 0.6, 0.5, 1), arm(1, 0.4, 0.5, 1)];
+        assert_eq!(Outlook::of(&once, 46, false, 700, None), None);
+        let again = [arm(0, 0.6, 0.05, 2), arm(1, 0.4, 0.05, 1)];
+        assert!(Outlook::of(&again, 46, false, 700, None).is_some());
     }
 
     #[test]

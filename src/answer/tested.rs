@@ -79,7 +79,14 @@ impl Evidence {
         arms.iter().filter_map(one).collect()
     }
 
-    fn differences(&self, a: ArmId, b: ArmId, limit: Limit, price: &Price) -> Option<Differences> {
+    /// How an arm differs from another, instance by instance; none if they share none.
+    pub fn differences(
+        &self,
+        a: ArmId,
+        b: ArmId,
+        limit: Limit,
+        price: &Price,
+    ) -> Option<Differences> {
         let most = limit.get();
         let solved = |run: &FinishedRun| run.is_solved_within(most);
         let weight = self.unseen(a, b, most);
@@ -189,34 +196,32 @@ impl Difference {
     }
 }
 
-impl Tested {
-    /// `PAR10 -3.1 s (95 % interval -5 s to -1.2 s); better on 31 and worse on 12 of 50`; `amount` writes consumptions. None for the
-    /// default.
-    pub fn difference_in_words(&self, amount: impl Fn(f64) -> String) -> Option<String> {
-        let all = self.against_default?;
+impl Differences {
+    /// `PAR10 -3.1 s (95 % interval -5 s to -1.2 s); better on 31, worse on 12 of 50`, in the terms of these values; `amount`
+    /// writes consumptions.
+    pub fn in_words(&self, values: &Values, amount: impl Fn(f64) -> String) -> String {
         let signed = |value: f64| {
             let sign = if value < 0.0 { "-" } else { "+" };
             format!("{sign}{}", amount(value.abs()))
         };
         let plain = |value: f64| format!("{value:+.4}");
-        let (name, shown, text): (_, _, &dyn Fn(f64) -> String) =
-            match (self.values.terms, all.score) {
-                (Terms::Solved, _) => ("PAR10", all.par10, &signed),
-                (Terms::Score, Some(score)) => ("score", score, &plain),
-                (Terms::Score | Terms::Reward, _) => ("reward", all.reward, &plain),
-            };
+        let (name, shown, text): (_, _, &dyn Fn(f64) -> String) = match (values.terms, self.score) {
+            (Terms::Solved, _) => ("PAR10", self.par10, &signed),
+            (Terms::Score, Some(score)) => (values.score_name, score, &plain),
+            (Terms::Score | Terms::Reward, _) => ("reward", self.reward, &plain),
+        };
         let interval = shown.interval.map_or(String::new(), |(low, high)| {
             format!(" (95 % interval {} to {})", text(low), text(high))
         });
-        let (better, worse) = match self.values.terms {
-            Terms::Solved => (all.par10.less, all.par10.more),
-            Terms::Score | Terms::Reward => (all.reward.more, all.reward.less),
+        let (better, worse) = match values.terms {
+            Terms::Solved => (self.par10.less, self.par10.more),
+            Terms::Score | Terms::Reward => (self.reward.more, self.reward.less),
         };
-        Some(format!(
+        format!(
             "{name} {}{interval}; better on {better}, worse on {worse} of {}",
             text(shown.mean),
-            all.reward.pairs
-        ))
+            self.reward.pairs
+        )
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Values {
     pub mean_consumption: f64,
     /// Mean raw score of the runs that have one.
     pub score: Option<f64>,
+    /// What that is: `RMSE`, `accuracy`, or just `score`.
+    pub score_name: &'static str,
     /// Mean reward, with 0 for each run that did not end.
     pub reward: f64,
 }
@@ -50,7 +52,11 @@ impl Evidence {
 
     /// What the arm brings under this limit; none if no run of it reached that far.
     pub fn values(&self, arm: ArmId, limit: f64) -> Option<Values> {
-        values_of(self.reaching(arm, limit), limit, self.terms())
+        values_of(
+            self.reaching(arm, limit),
+            limit,
+            (self.terms(), self.score_name()),
+        )
     }
 
     /// The arms that no other beats in both reward and consumption, the cheapest first, each with the largest limit that
@@ -88,7 +94,7 @@ impl Evidence {
 fn values_of<'a>(
     runs: impl Iterator<Item = &'a FinishedRun>,
     limit: f64,
-    terms: Terms,
+    (terms, score_name): (Terms, &'static str),
 ) -> Option<Values> {
     let (mut count, mut solved, mut used, mut reward) = (0_usize, 0_usize, 0.0, 0.0);
     let (mut scores, mut scored) = (0.0, 0_usize);
@@ -118,6 +124,7 @@ fn values_of<'a>(
         par10: (used + 10.0 * limit * unsolved) / of,
         mean_consumption: (used + limit * unsolved) / of,
         score: (scored > 0).then(|| scores / scored as f64),
+        score_name,
         reward: reward / of,
     })
 }
@@ -133,7 +140,11 @@ impl Values {
                 amount(self.par10)
             ),
             (Terms::Score, Some(score)) => {
-                format!("mean score {}, mean time {mean}", four_digits(score))
+                format!(
+                    "mean {} {}, mean time {mean}",
+                    self.score_name,
+                    four_digits(score)
+                )
             }
             (Terms::Score | Terms::Reward, _) => {
                 format!("mean reward {:.4}, mean time {mean}", self.reward)

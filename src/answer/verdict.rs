@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Comparison, Evidence, LimitReason, Outlook, Values};
+use super::{Comparison, Evidence, LimitReason, Outlook, PathStep, Values};
 use crate::policy::Recommendation;
 use crate::quantity::counted;
 use crate::resource::Resource;
@@ -28,6 +28,8 @@ pub struct Verdict {
     pub unchanged_since: Option<u64>,
     /// What more pulls are expected to bring, where that was looked at.
     pub outlook: Option<Outlook>,
+    /// What changed from the default, the most valuable change first, where that was looked at.
+    pub path: Vec<PathStep>,
 }
 
 /// What the budget afforded.
@@ -53,6 +55,8 @@ pub struct Setting<'a> {
     pub price: Option<&'a Price>,
     /// The largest limit that may be granted.
     pub largest: f64,
+    /// Whether every run is granted the limit of the answer, so that the default gets the same.
+    pub is_limit_fixed: bool,
     /// How many arms there are.
     pub arms: usize,
     /// Of an open space, how many arms were drawn uniformly.
@@ -77,7 +81,7 @@ impl Verdict {
             values: best.and_then(|best| evidence.values(best.pull.arm, best.pull.limit.get())),
             comparison: best
                 .zip(of.price)
-                .map(|(best, price)| evidence.against_default(&best, price)),
+                .map(|(best, price)| evidence.against_default(&best, price, of.is_limit_fixed)),
             afforded: Afforded {
                 pulls: evidence.counts().0,
                 arms: of.arms,
@@ -87,6 +91,7 @@ impl Verdict {
             },
             unchanged_since: None,
             outlook: None,
+            path: vec![],
             best,
         }
     }

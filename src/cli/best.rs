@@ -65,7 +65,7 @@ pub fn run(args: BestArgs) -> Result<Exit, Failure> {
         None => history.verdict(),
         Some(limit) => {
             let limit = read_limit(limit, history.resource())?;
-            history.verdict_on(history.answer_at(limit))
+            history.verdict_on(history.answer_at(limit), true)
         }
     };
     let mut to = std::io::stdout().lock();
@@ -176,6 +176,7 @@ fn value(history: &History, verdict: &Verdict) -> Value {
         "afforded": verdict.afforded,
         "unchanged_since": verdict.unchanged_since,
         "outlook": verdict.outlook,
+        "path": verdict.path,
         "no_answer": verdict.no_answer.as_ref().map(|(why, fix)| json!({"why": why, "fix": fix})),
         "rounds": history.rounds.len(),
         "command": command,

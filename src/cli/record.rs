@@ -15,8 +15,8 @@ use crate::journal::{By, EndReason, Learned, Step};
 use crate::orchestrator::{
     Budget, Now, Plan, Planned, Run, RunSetup, Schedule, Sequence, Watch, target_seed,
 };
-use crate::round::{ArmId, Observation, Pull, Round, Seen};
-use crate::scenario::{Pin, Scenario};
+use crate::round::{ArmId, Limit, Observation, Pull, Round, Seen};
+use crate::scenario::{Pin, Resource, Scenario};
 use crate::target::{PreparedTarget, allowed_cpus, prepare};
 
 const EXAMPLES: &str = "\
@@ -34,7 +34,7 @@ const RECORDED: &str = "recorded";
 ///
 /// Runs every arm on every instance up to the largest limit. Each matrix has one row per instance (or per repetition, if there
 /// are no instances) and one column per arm. `unsolved` marks a run that was stopped at the limit, `failed` one without a
-/// reward. The folder also holds the journal of the measurements: run the same command to resume, or raise `--times` to add
+/// reward. score.csv and memory.csv hold raw scores and peak memory in bytes where there are any. The folder also holds the journal of the measurements: run the same command to resume, or raise `--times` to add
 /// repetitions.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::RECORD))]
@@ -63,11 +63,13 @@ const FAILED: &str = "failed";
 struct Cell {
     consumption: String,
     reward: f64,
+    score: Option<f64>,
+    memory: Option<u64>,
 }
 
 /// Runs the command.
 pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
-    let mut scenario = super::scenario_file::read_scenario(&args.scenario)?;
+    let mut scenario = super::scenario_file::read_scenario_without_budget(&args.scenario)?;
     // What is measured is measured here, so only the arms are taken over.
     super::warm_start::take_over(&mut scenario, None)?;
     if scenario.space.opened().is_some() {
@@ -117,6 +119,18 @@ pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
     write(&out.join("reward.csv"), &scenario, &rows, &cells, |cell| {
         cell.reward.to_string()
     })?;
+    // What `recorded` targets do not replay, but people ask for.
+    let number = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
+    if cells.iter().any(|cell| cell.score.is_some()) {
+        write(&out.join("score.csv"), &scenario, &rows, &cells, |cell| {
+            number(cell.score)
+        })?;
+    }
+    if cells.iter().any(|cell| cell.memory.is_some()) {
+        write(&out.join("memory.csv"), &scenario, &rows, &cells, |cell| {
+            number(cell.memory.map(|bytes| bytes as f64))
+        })?;
+    }
     let mut stdout = std::io::stdout().lock();
     let arms = write_arms(&out.join("arms.csv"), &scenario)?;
     writeln!(
@@ -229,14 +243,12 @@ struct Measured {
 impl Watch for Measured {
     fn replayed(&mut self, step: &Step) {
         if let Step::Learned(learned) = step {
-            let seen = cell(&learned.observation);
-            self.cells.insert(learned.outcome.outcome, seen);
+            self.cells.insert(learned.outcome.outcome, cell(learned));
         }
     }
 
     fn learned(&mut self, learned: &Learned, _: &Now<'_>) {
-        let seen = cell(&learned.observation);
-        self.cells.insert(learned.outcome.outcome, seen);
+        self.cells.insert(learned.outcome.outcome, cell(learned));
         let (done, total) = (self.cells.len() as u64, self.total);
         if !self.is_quiet && (done == total || done.is_multiple_of(self.arms)) {
             // Failing to report this is no reason to stop.
@@ -245,21 +257,20 @@ impl Watch for Measured {
     }
 }
 
-fn cell(seen: &Observation) -> Cell {
-    let without = |word: &str| Cell {
-        consumption: word.into(),
-        reward: 0.0,
-    };
-    match seen.seen() {
+fn cell(learned: &Learned) -> Cell {
+    let (consumption, reward) = match learned.observation.seen() {
         Seen::Rewarded {
             reward,
             consumption,
-        } => Cell {
-            consumption: consumption.to_string(),
-            reward,
-        },
-        Seen::Censored { .. } => without("unsolved"),
-        Seen::Failed => without(FAILED),
+        } => (consumption.to_string(), reward),
+        Seen::Censored { .. } => ("unsolved".into(), 0.0),
+        Seen::Failed => (FAILED.into(), 0.0),
+    };
+    Cell {
+        consumption,
+        reward,
+        score: learned.outcome.score,
+        memory: learned.outcome.memory,
     }
 }
 

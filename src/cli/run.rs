@@ -146,6 +146,7 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     if let Some(looked_at) = looked_at {
         verdict.unchanged_since = looked_at.unchanged_since;
         verdict.outlook = looked_at.outlook;
+        verdict.path = looked_at.path;
     }
     let summary = Summary {
         verdict: &verdict,

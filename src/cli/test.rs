@@ -10,6 +10,7 @@ use super::best::read_limit;
 use super::driving::drive;
 use super::run_folder::{self, failure};
 use super::{Exit, Failure, exit_code, report};
+use crate::answer::{PathStep, shortened};
 use crate::journal::{EndReason, Learned};
 use crate::markup::Visible;
 use crate::orchestrator::{
@@ -20,22 +21,26 @@ use crate::quantity::counted;
 use crate::report::{History, write_report};
 use crate::round::ArmId;
 use crate::scenario::{Resource, Scenario, Target, TestPlan, find_instances};
-use crate::space::Space;
+use crate::space::{Configuration, Space};
 use crate::target::prepare;
 
 const EXAMPLES: &str = "\
 Examples:
   captime test                             answer and default of the newest run
   captime test minisat --arms best,default,top:5 --seeds 3
-  captime test minisat --on unseen.txt --limit 60s --format json";
+  captime test minisat --on unseen.txt --limit 60s --format json
+  captime test minisat --ablation          which of the changed parameters matter";
 
+/// Steps of an ablation; the last makes all changes that are left.
+const MOST_STEPS: usize = 12;
 /// Without instances, every arm runs with this many seeds.
 const SEEDS_WITHOUT_INSTANCES: u32 = 10;
 
 /// Run the answer and the default side by side on held-out instances.
 ///
 /// Every arm runs on every instance at the full limit, with the same seeds. Prints solved share, PAR10, mean score and the paired
-/// difference from the default with its 95 % interval. The test is recorded in the run's folder: Ctrl-C to stop, same command to
+/// difference from the default with its 95 % interval. `--ablation` instead runs what lies between the default and the answer: each step
+/// changes one more parameter, in the order of what a model of the gain says it is worth. The test is recorded in the run's folder: Ctrl-C to stop, same command to
 /// resume. A finished test is printed again. The report of the run shows it.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::RECORD))]
@@ -58,6 +63,9 @@ pub struct TestOptions {
     /// Arms: best, default, top:N or numbers, with commas
     #[arg(long, value_name = "ARMS", default_value = "best,default")]
     arms: String,
+    /// Instead, run the configurations on the path from the default to the answer, one changed parameter after another
+    #[arg(long, conflicts_with = "arms")]
+    ablation: bool,
     /// How many seeds every arm runs with on every instance [default: 1, or 10 without instances]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: Option<u32>,
@@ -78,6 +86,7 @@ impl TestOptions {
         Self {
             on: None,
             arms: "best,default".into(),
+            ablation: false,
             seeds: None,
             limit: None,
             slots: None,
@@ -114,7 +123,6 @@ pub fn run(args: &TestArgs) -> Result<Exit, Failure> {
 pub(super) struct Outcome {
     name: String,
     folder: PathBuf,
-    space: Space,
     resource: Resource,
     on: Option<TestOn>,
     pub(super) read: TestReader,
@@ -183,7 +191,6 @@ pub(super) fn test(folder: &Path, options: &TestOptions) -> Result<Option<Outcom
     Ok(Some(Outcome {
         name: history.header.name.clone(),
         folder: at,
-        space: history.space.clone(),
         resource: history.resource(),
         on,
         read: read.expect("the journal of a test"),
@@ -236,7 +243,16 @@ fn scenario(
         Some(limit) => read_limit(limit, history.resource())?,
         None => *largest,
     };
-    let (arms, answer) = arms(history, &options.arms)?;
+    let Tested {
+        arms,
+        answer,
+        path,
+        space,
+    } = if options.ablation {
+        ablation(history)?
+    } else {
+        arms(history, &options.arms)?
+    };
     let without = if on.is_none() {
         SEEDS_WITHOUT_INSTANCES
     } else {
@@ -254,16 +270,66 @@ fn scenario(
             }
             None => "fresh seeds".into(),
         },
+        path,
     };
     let unit = history.scenario().price.unit.unwrap_or(largest.get());
     history
         .resolved
-        .for_test(&history.space, plan, on, limit, unit)
+        .for_test(&space, plan, on, limit, unit)
         .map_err(usage)
 }
 
-/// The arms to test, each once, and the answer.
-fn arms(history: &History, wanted: &str) -> Result<(Vec<ArmId>, Option<ArmId>), Failure> {
+/// The arms to test.
+struct Tested {
+    /// Each once.
+    arms: Vec<ArmId>,
+    answer: Option<ArmId>,
+    /// What changes with each but the first, if they lead from the default to the answer.
+    path: Vec<String>,
+    /// The space they are arms of.
+    space: Space,
+}
+
+/// The configurations on the path from the default to the answer.
+fn ablation(history: &History) -> Result<Tested, Failure> {
+    let Some(best) = history.answer() else {
+        return Err(no_answer().hint(Some("let it run longer")));
+    };
+    if best.pull.arm.index() == 0 {
+        return Err(Failure::usage(
+            "the answer is the default configuration, so nothing changed",
+        ));
+    }
+    let steps = shortened(history.path(&best), MOST_STEPS);
+    if steps.is_empty() {
+        let why = if history.space.parameters().is_empty() {
+            "the arms of this run have no parameters, so there is no path between them"
+        } else {
+            "too few rounds to say which of the changed parameters matter"
+        };
+        return Err(Failure::usage(why));
+    }
+    let configurations: Vec<Configuration> = steps
+        .iter()
+        .map(|step| step.configuration.clone())
+        .collect();
+    let extended = history.scenario().space.with_arms(&configurations);
+    let (space, along) = extended.map_err(Failure::ours)?;
+    let default = ArmId::from_index(0);
+    Ok(Tested {
+        arms: std::iter::once(default).chain(along).collect(),
+        answer: Some(best.pull.arm),
+        path: steps.iter().map(PathStep::in_words).collect(),
+        space,
+    })
+}
+
+fn no_answer() -> Failure {
+    Failure::usage("there is no answer to test: no pull of this run has earned a reward")
+}
+
+/// The arms that the command line names.
+fn arms(history: &History, wanted: &str) -> Result<Tested, Failure> {
     let answer = history.answer().map(|best| best.pull.arm);
     let mut arms: Vec<ArmId> = vec![];
     for word in wanted.split(',').map(str::trim) {
@@ -273,10 +339,7 @@ fn arms(history: &History, wanted: &str) -> Result<(Vec<ArmId>, Option<ArmId>), 
             ("best", ..) => match answer {
                 Some(arm) => arms.push(arm),
                 None => {
-                    return Err(Failure::usage(
-                        "there is no answer to test: no pull of this run has earned a reward",
-                    )
-                    .hint(Some(
+                    return Err(no_answer().hint(Some(
                         "let it run longer, or name arms: `--arms default,2,3`",
                     )));
                 }
@@ -298,13 +361,18 @@ fn arms(history: &History, wanted: &str) -> Result<(Vec<ArmId>, Option<ArmId>), 
     }
     let mut seen = std::collections::HashSet::new();
     arms.retain(|arm| seen.insert(*arm));
-    Ok((arms, answer))
+    Ok(Tested {
+        arms,
+        answer,
+        path: vec![],
+        space: history.space.clone(),
+    })
 }
 
 impl Outcome {
     fn words(&self) -> Words<'_> {
         Words {
-            space: &self.space,
+            space: &self.read.space,
             resource: self.resource,
         }
     }
@@ -335,18 +403,32 @@ impl Outcome {
                 "The answer was chosen on these instances, so its figures are too good. Keep some back with `test:`."
             )?;
         }
-        for tested in &read.arms {
+        for (place, tested) in read.arms.iter().enumerate() {
+            let amount = |value| words.amount(value);
+            if let Some(step) = place.checked_sub(1)
+                && let Some(change) = read.test.path.get(step)
+            {
+                writeln!(to)?;
+                let step_name = format!("step {place}");
+                writeln!(to, "{step_name:9} {change}")?;
+                writeln!(to, "          {}", tested.values.in_words(amount))?;
+                if let Some(Some(differences)) = read.steps.get(step) {
+                    let text = differences.in_words(&tested.values, amount);
+                    writeln!(to, "          against the step before: {text}")?;
+                }
+                continue;
+            }
             let role = match tested.arm {
                 arm if Some(arm) == read.test.answer && arm.index() == 0 => "answer, the default",
                 arm if Some(arm) == read.test.answer => "answer",
                 arm if arm.index() == 0 => "default",
                 _ => "",
             };
-            let amount = |value| words.amount(value);
             writeln!(to)?;
             writeln!(to, "{role:9} {}", words.arm(tested.arm))?;
             writeln!(to, "          {}", tested.values.in_words(amount))?;
-            if let Some(text) = tested.difference_in_words(amount) {
+            if let Some(differences) = &tested.against_default {
+                let text = differences.in_words(&tested.values, amount);
                 writeln!(to, "          against the default: {text}")?;
             }
         }
@@ -360,10 +442,13 @@ impl Outcome {
 
     pub(super) fn json(&self) -> Value {
         let read = &self.read;
-        let one = |tested: &crate::answer::Tested| {
+        let one = |(place, tested): (usize, &crate::answer::Tested)| {
+            let step = place.checked_sub(1);
             json!({
                 "arm": tested.arm,
-                "configuration": self.space.configuration(tested.arm),
+                "configuration": read.space.configuration(tested.arm),
+                "change": step.and_then(|step| read.test.path.get(step)),
+                "against_step_before": step.and_then(|step| read.steps.get(step)),
                 "is_answer": Some(tested.arm) == read.test.answer,
                 "is_default": tested.arm.index() == 0,
                 "values": tested.values,
@@ -379,7 +464,7 @@ impl Outcome {
             "limit": read.limit,
             "resource": read.resource.name(),
             "runs": read.done,
-            "arms": read.arms.iter().map(one).collect::<Vec<_>>(),
+            "arms": read.arms.iter().enumerate().map(one).collect::<Vec<_>>(),
             "folder": self.folder,
         })
     }

@@ -37,6 +37,8 @@ pub struct Plan {
     pub stop_on_first_failures: bool,
     /// How runs on nodes of different speed are compared.
     pub compare: Compare,
+    /// What a forest is scored by if it predicts classes.
+    pub metric: Option<&'static str>,
 }
 
 impl Plan {
@@ -56,6 +58,10 @@ impl Plan {
             space: Arc::new(scenario.space.clone()),
             stop_on_first_failures: scenario.stop_on_first_failures && is_run,
             compare: scenario.compare,
+            metric: match &scenario.target {
+                Target::Forest(forest) => Some(forest.reward.name()),
+                _ => None,
+            },
         }
     }
 

@@ -109,12 +109,12 @@ impl State {
         };
         Self {
             first_failures: FirstFailures::new(plan.stop_on_first_failures, plan.arms, largest),
+            evidence: Evidence::scored_by(plan.metric),
             plan,
             phase,
             sequence: None,
             is_retired: false,
             tally: Tally::default(),
-            evidence: Evidence::default(),
             nodes: Nodes::default(),
             numbered: 0,
         }
@@ -451,17 +451,21 @@ impl State {
     /// first reward.
     pub fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
         let ask = |playing: &Playing| {
-            let best = playing.policy.answer(at)?;
-            let settled = self.evidence.settle(best, &playing.problem.price)?;
-            // A limit that the user asked for is not changed.
-            if at.is_some() {
-                return Some(best);
-            }
-            // If the policy has its own estimate for this very pair, use that.
-            let believed = playing.policy.believed(settled.pull.arm);
-            let mut believed = believed.into_iter().flatten();
-            let same = believed.find(|pair| pair.pull.limit == settled.pull.limit);
-            Some(same.unwrap_or(settled))
+            let price = &playing.problem.price;
+            let settle = |best: Recommendation| {
+                let settled = self.evidence.settle(best, price)?;
+                // A limit that the user asked for is not changed.
+                let settled = if at.is_some() { best } else { settled };
+                // If the policy has its own estimate for this very pair, use that.
+                let believed = playing.policy.believed(settled.pull.arm);
+                let mut believed = believed.into_iter().flatten();
+                let same = believed.find(|pair| pair.pull.limit == settled.pull.limit);
+                Some(same.unwrap_or(settled))
+            };
+            let best = settle(playing.policy.answer(at)?)?;
+            // What is said of the answer and the default holds here too: a policy may prefer an arm that it hardly knows.
+            let default = self.evidence.better_default(&best, price, at.is_some());
+            Some(default.and_then(settle).unwrap_or(best))
         };
         match &self.phase {
             Phase::Playing(playing) => ask(playing),
@@ -498,6 +502,7 @@ impl State {
         let setting = Setting {
             price: self.price(),
             largest: self.limits().max().get(),
+            is_limit_fixed: false,
             arms: self.arms(),
             drawn: self.space().opened().map(Opened::drawn),
             resource,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{
     Plan, Planned, ResolvedScenario, RunError, RunReader, Schedule, Sequence, target_seed,
 };
-use crate::answer::{Evidence, Tested};
+use crate::answer::{Differences, Evidence, Tested};
 use crate::journal::{By, Learned, Reader, Step};
 use crate::round::{Limit, LimitGrid, Pull, Round};
 use crate::scenario::{LimitSource, Resource, Scenario, Target, TestPlan, difference};
@@ -45,6 +45,9 @@ pub enum TestError {
     /// Your own program runs the pulls.
     #[error("captime does not run the pulls of `target: external`, so it cannot test them")]
     External,
+    /// Configurations that nobody recorded.
+    #[error("not all configurations between the default and the answer were recorded")]
+    Unrecorded,
     /// The recorded runs cannot be read, or were not measured so far.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -66,6 +69,10 @@ impl TestError {
             Self::Unknown { .. } => {
                 Some("write one name a line, as the file of recorded runs has them".into())
             }
+            Self::Unrecorded => Some(
+                "`--ablation` needs a target that can run any configuration, such as `surrogate`"
+                    .into(),
+            ),
             Self::External => Some("run them yourself, with other seeds or instances".into()),
             Self::Target(error) => error.hint(),
         }
@@ -125,6 +132,9 @@ impl ResolvedScenario {
                         };
                     }
                 }
+            }
+            (Target::Recorded(_), _) if space.len() != self.scenario.space.len() => {
+                return Err(TestError::Unrecorded);
             }
             (Target::Recorded(recorded), on) => {
                 recorded.test = not_tested(&recorded.spec, &recorded.test, on, &grid)?;
@@ -241,6 +251,10 @@ pub struct TestReader {
     pub total: u64,
     /// What every arm did so far.
     pub arms: Vec<Tested>,
+    /// Along a path from the default to the answer: how each arm differs from the one before it.
+    pub steps: Vec<Option<Differences>>,
+    /// The arms; those on a path may have been added to those of the run.
+    pub space: Space,
 }
 
 impl TestReader {
@@ -256,7 +270,7 @@ impl TestReader {
             return Ok(None);
         };
         let instances = run.resolved.instances.len();
-        let mut evidence = Evidence::default();
+        let mut evidence = Evidence::scored_by(run.state.plan().metric);
         for learned in &outcomes {
             let (row, _) = place_of(learned.pull.round, test.arms.len());
             // Several runs on one instance are one piece of evidence about instances. With one instance, or none, seeds
@@ -276,6 +290,13 @@ impl TestReader {
             done: outcomes.len() as u64,
             total: test.rounds(instances),
             arms: evidence.tested(&test.arms, limit, &price),
+            steps: match test.path[..] {
+                [] => vec![],
+                _ => (test.arms.windows(2))
+                    .map(|pair| evidence.differences(pair[1], pair[0], limit, &price))
+                    .collect(),
+            },
+            space: run.resolved.scenario.space.clone(),
             test,
         }))
     }

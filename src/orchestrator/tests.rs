@@ -9,11 +9,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::*;
+use crate::answer::Comparison;
 use crate::journal::{
     Appender, EndReason, FILE, Header, Learned, Machine, OutcomeRecord, PullRecord, Reader, Record,
     Replay, Step, Syncing, VERSION,
 };
-use crate::policy::PolicyKind;
+use crate::policy::{PolicyKind, Recommendation};
+use crate::resource::Resource;
 use crate::round::{ArmId, Curve, Limit, LimitGrid, Observation, Round};
 use crate::scenario::Compare;
 use crate::space::Space;
@@ -39,6 +41,7 @@ fn plan(policy: &str) -> Plan {
         space: Space::numbered(problem.arms()).unwrap().into(),
         stop_on_first_failures: false,
         compare: Compare::default(),
+        metric: None,
     }
 }
 
@@ -574,4 +577,42 @@ fn what_nodes_of_different_speed_consume_is_corrected_if_asked() {
             assert_eq!((seen, late.consumption), (0.4, Some(0.8)));
         }
     }
+}
+
+/// The safe rule prefers the arm that was pulled most, although everything says that the default is better.
+#[test]
+fn an_answer_that_is_probably_worse_than_the_default_is_not_recommended() {
+    let mut state = State::new(Plan {
+        penalty: Curve::parse("100 * x").unwrap(),
+        ..plan("ucb")
+    });
+    let limit = state.limits().max();
+    let mut round = 0;
+    for (arm, pulls, reward) in [(0, 4, 0.9), (1, 40, 0.5)] {
+        for k in 0..pulls {
+            round += 1;
+            let pull = PullRecord {
+                round: Round(round),
+                arm: ArmId::from_index(arm),
+                limit,
+                instance: None,
+                seed: None,
+                seen: round - 1,
+                by: None,
+            };
+            let reward = reward + 0.01 * f64::from(k % 3);
+            state.launched(&pull);
+            state.learned(&Learned {
+                pull,
+                observation: Observation::ended(pull.pull(), reward, 0.1).unwrap(),
+                outcome: OutcomeRecord::default(),
+            });
+        }
+    }
+    let arm = |best: Option<Recommendation>| best.unwrap().pull.arm.index();
+    assert_eq!(arm(state.recommended()), 1, "by the policy alone");
+    assert_eq!(arm(state.recommend()), 0);
+    assert_eq!(arm(state.answer(Some(limit))), 0);
+    let verdict = state.verdict(Resource::Wall);
+    assert_eq!(verdict.comparison, Some(Comparison::IsDefault));
 }

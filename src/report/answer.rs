@@ -56,6 +56,8 @@ pub struct Answer {
     pub pastes: Vec<Paste>,
     /// What it is compared with.
     pub against: Vec<Rival>,
+    /// What changed from the default: in words, and what the model says it is worth. The most valuable change first.
+    pub path: Vec<(String, Num)>,
 }
 
 /// A pair the answer is compared with.
@@ -106,6 +108,9 @@ pub fn answer(history: &History, pairs: &Pairs<'_>) -> Option<Answer> {
         configuration: texts.collect(),
         pastes: pastes(history, &best),
         against: rivals(history, pairs, &verdict, &best),
+        path: (verdict.path.iter())
+            .map(|step| (step.in_words(), Num(step.worth)))
+            .collect(),
     })
 }
 
@@ -182,6 +187,7 @@ fn rivals(
         difference,
         interval,
         limit,
+        is_short,
         ..
     }) = verdict.comparison
         && let Some(known) = default_at(history, limit)
@@ -191,7 +197,14 @@ fn rivals(
             difference_low: Num(interval.0),
             difference_high: Num(interval.1),
             probability: Num(probability),
-            ..rival("default (arm 1), at its best limit", &known)
+            ..rival(
+                if is_short {
+                    "default (arm 1), at the largest limit it was granted; compared there"
+                } else {
+                    "default (arm 1), at its best limit"
+                },
+                &known,
+            )
         });
     }
     let median = pairs.median(history).and_then(|arm| pairs.best_of(arm));

@@ -94,6 +94,9 @@ pub struct FailureGroup {
 
 /// Rows of the table. With more arms, only those that were pulled are listed, the most often pulled first.
 const ROWS: usize = 10_000;
+/// Values of parameters in the table: with many parameters there are fewer rows, but not fewer than `LEAST_ROWS`.
+const CELLS: usize = 100_000;
+const LEAST_ROWS: usize = 500;
 /// Numbers spent on curves of arms.
 const CURVE_NUMBERS: usize = 90_000;
 /// Survival steps kept per arm in the table.
@@ -127,36 +130,48 @@ pub fn arms(
 ) -> Arms {
     let space = &history.space;
     let mut listed: Vec<ArmId> = space.arms().collect();
-    if listed.len() > ROWS {
-        listed.retain(|arm| !rounds[arm.index()].is_empty());
-        listed.sort_by_key(|arm| std::cmp::Reverse(rounds[arm.index()].len()));
-        listed.truncate(ROWS);
-    }
     let parameters = space.parameters();
+    let most = (CELLS / parameters.len().max(1)).clamp(LEAST_ROWS, ROWS);
+    if listed.len() > most {
+        listed.retain(|arm| !rounds[arm.index()].is_empty());
+        let answer = history.answer().map(|best| best.pull.arm);
+        let is_wanted = |arm: &ArmId| arm.index() == 0 || Some(*arm) == answer;
+        listed.sort_by_key(|arm| {
+            let pulls = rounds[arm.index()].len();
+            (!is_wanted(arm), std::cmp::Reverse(pulls))
+        });
+        listed.truncate(most);
+    }
     let mut table = Arms {
         count: space.len(),
         pulled: rounds.iter().filter(|rounds| !rounds.is_empty()).count(),
         parameters: parameters.iter().map(|of| of.name().to_owned()).collect(),
-        values: parameters
-            .iter()
-            .map(|of| of.values().iter().map(ToString::to_string).collect())
-            .collect(),
+        values: vec![vec![]; parameters.len()],
         codes: vec![vec![]; parameters.len()],
         ..Arms::default()
     };
+    // Only values that a listed arm has: those of an open space may all differ.
+    let mut used: Vec<Vec<u32>> = vec![vec![]; parameters.len()];
+    for &arm in &listed {
+        for (column, code) in used.iter_mut().zip(space.codes(arm)) {
+            column.extend(Some(code).filter(|code| *code != crate::space::ABSENT));
+        }
+    }
+    for ((column, values), of) in used.iter_mut().zip(&mut table.values).zip(parameters) {
+        column.sort_unstable();
+        column.dedup();
+        let text = |code: &u32| of.values()[*code as usize].to_string();
+        *values = column.iter().map(text).collect();
+    }
     for &arm in &listed {
         let rounds = &rounds[arm.index()];
         table.arm.push(arm.number());
         if let Some(name) = space.name(arm) {
             table.names.push(name.to_owned());
         }
-        for (column, code) in table.codes.iter_mut().zip(space.codes(arm)) {
-            let code = if code == crate::space::ABSENT {
-                -1
-            } else {
-                i64::from(code)
-            };
-            column.push(code);
+        for (place, code) in space.codes(arm).into_iter().enumerate() {
+            let place_of = |code: u32| used[place].binary_search(&code).map(|at| at as i64);
+            table.codes[place].push(place_of(code).unwrap_or(-1));
         }
         let count = |kind| rounds.iter().filter(|played| played.kind == kind).count() as u64;
         table.pulls.push(rounds.len() as u64);

@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 
 use super::ReportError;
 use super::failures::{Failures, Reasons};
+use super::gain_model::GainModel;
 use super::pairs::Pairs;
 use super::played::{Kind, Played};
-use crate::answer::{Evidence, NodeRow, Outlook, Setting, Values, Verdict};
+use crate::answer::{self, Evidence, NodeRow, Outlook, PathStep, Setting, Values, Verdict};
 use crate::journal::{By, End, Header, JournalError, Learned, PullRecord, Session, Step};
 use crate::orchestrator::{ResolvedScenario, RunError, RunReader};
 use crate::policy::{Known, PolicyKind, Recommendation};
 use crate::round::{ArmId, Limit, LimitGrid, Observation, Price, Round, Seen};
 use crate::scenario::{Resource, Scenario};
-use crate::space::Space;
 use crate::space::open::Opened;
+use crate::space::{Configuration, Space};
 
 /// Seconds that the outlook looks ahead.
 const HOUR: f64 = 3600.0;
@@ -198,10 +199,25 @@ impl History {
     pub fn verdict(&self) -> Verdict {
         let answer = self.answer();
         Verdict {
-            unchanged_since: answer.map(|best| self.unchanged_since(best.pull.arm)),
+            unchanged_since: answer.and_then(|best| self.unchanged_since(best.pull.arm)),
             outlook: answer.and_then(|_| self.outlook()),
-            ..self.verdict_on(answer)
+            path: answer.map_or(vec![], |best| self.path(&best)),
+            ..self.verdict_on(answer, false)
         }
+    }
+
+    /// What changed from the default to this answer, and what each change is worth by a model of the gain.
+    pub fn path(&self, best: &Recommendation) -> Vec<PathStep> {
+        let ends = (ArmId::from_index(0), best.pull.arm);
+        // The answer's limit may lie below all that were granted.
+        let limits = self.limits().unwrap_or_default();
+        let limit = limits.iter().find(|limit| **limit >= best.pull.limit);
+        let limit = limit.copied().unwrap_or(best.pull.limit);
+        let model = (ends.0 != ends.1).then(|| GainModel::of(self)).flatten();
+        model.map_or(vec![], |model| {
+            let predict = |all: &[Configuration]| model.predict(all, limit);
+            answer::path(&self.resolved.scenario.space, ends, predict)
+        })
     }
 
     /// What the next hour is expected to bring; in virtual time, as many pulls again.
@@ -227,12 +243,13 @@ impl History {
         Outlook::of(&arms, unpulled, pairs.is_believed(), pulls as u64, seconds)
     }
 
-    /// The reasons for this answer.
-    pub fn verdict_on(&self, answer: Option<Recommendation>) -> Verdict {
+    /// The reasons for this answer; if its limit is `fixed`, the default gets the same one.
+    pub fn verdict_on(&self, answer: Option<Recommendation>, fixed: bool) -> Verdict {
         let largest = self.limits().and_then(<[_]>::last);
         let setting = Setting {
             price: self.price(),
             largest: largest.map_or(f64::INFINITY, |last| last.get()),
+            is_limit_fixed: fixed,
             arms: self.run.state.arms(),
             drawn: self.run.state.space().opened().map(Opened::drawn),
             resource: self.resource(),
@@ -260,14 +277,17 @@ impl History {
         known.into_iter().take(count).map(|(_, arm)| arm).collect()
     }
 
-    /// After how many outcomes the answer became this arm, as far as it was looked at.
-    fn unchanged_since(&self, arm: ArmId) -> u64 {
+    /// After how many outcomes the answer became this arm, as far as it was looked at; none if it is the default although the
+    /// policy prefers another arm, which is not looked at during the run.
+    fn unchanged_since(&self, arm: ArmId) -> Option<u64> {
         let all = &self.incumbents;
-        let other = all
-            .iter()
-            .rposition(|incumbent| incumbent.answer.pull.arm != arm);
+        let is_other = |incumbent: &Incumbent| incumbent.answer.pull.arm != arm;
+        if arm.index() == 0 && all.last().is_some_and(is_other) {
+            return None;
+        }
+        let other = all.iter().rposition(is_other);
         let first = all.get(other.map_or(0, |place| place + 1));
-        first.map_or(self.rounds.len() as u64, |incumbent| incumbent.learned)
+        Some(first.map_or(self.rounds.len() as u64, |incumbent| incumbent.learned))
     }
 
     /// What the policy believes about an arm at every limit, if its answer is based on that.

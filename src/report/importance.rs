@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
+use super::gain_model::GainModel;
 use super::pairs::Pairs;
 use super::{History, Num};
+use crate::answer::FinishedRun;
 use crate::round::ArmId;
 use crate::space::{ABSENT, Domain, Parameter, Scale, Spacing, Value};
-use captime_forest::{Dataset, FitOutcome, Params, Stop, fit_until};
 
 /// What is known about the parameters.
 #[derive(Debug, Clone, Serialize)]
@@ -53,6 +54,8 @@ pub struct ValueImportance {
     pub consumption: Num,
     /// Arms with this value that were pulled.
     pub arms: usize,
+    /// Those of them that never earned a reward, and so have no gain.
+    pub unrewarded: usize,
     /// Their pulls.
     pub pulls: u64,
 }
@@ -64,8 +67,8 @@ pub struct PairMap {
     pub x: String,
     /// The second.
     pub y: String,
-    /// Value of the first, value of the second, mean gain of the arms, how many.
-    pub cells: Vec<(String, String, Num, usize)>,
+    /// Value of the first, value of the second, mean gain of the arms, how many, and how many never earned a reward.
+    pub cells: Vec<(String, String, Num, usize, usize)>,
 }
 
 /// What numbers stand on.
@@ -85,7 +88,7 @@ pub struct Scatter {
     pub x: (String, Option<Axis>),
     /// The second.
     pub y: (String, Option<Axis>),
-    /// The arm, its values as numbers or text, and its gain; the best last, so that they are drawn on top.
+    /// The arm, its values as numbers or text, and its gain, null without a reward; the best last, so that they are drawn on top.
     pub points: Vec<(u32, serde_json::Value, serde_json::Value, Num)>,
 }
 
@@ -93,7 +96,8 @@ pub struct Scatter {
 #[derive(Debug, Clone, Copy)]
 struct OfArm {
     arm: ArmId,
-    gain: f64,
+    /// None if no pull of it earned a reward.
+    gain: Option<f64>,
     consumption: f64,
     pulls: u64,
 }
@@ -102,8 +106,6 @@ struct OfArm {
 const GROUPS: usize = 24;
 /// Arms that a scatter shows at most.
 const POINTS: usize = 1500;
-/// Maximum number of rounds for the forest: enough to rank parameters, few enough to be fast.
-const ROWS: usize = 3000;
 
 /// Computes the importance. `None` if arms have no parameters or limits are not known yet.
 pub fn importance(history: &History, pairs: &Pairs<'_>) -> Option<Importance> {
@@ -113,7 +115,12 @@ pub fn importance(history: &History, pairs: &Pairs<'_>) -> Option<Importance> {
         return None;
     }
     let arms = of_arms(history, pairs);
-    let (importance, fitted_on) = weights(history);
+    let model = GainModel::of(history);
+    let importance = model
+        .as_ref()
+        .map(GainModel::importance)
+        .unwrap_or_default();
+    let fitted_on = model.as_ref().map_or(0, |model| model.rounds);
     let groups: Vec<Grouping> = (parameters.iter().enumerate())
         .map(|(place, parameter)| Grouping::new(parameter, axis(history, place)))
         .collect();
@@ -164,20 +171,19 @@ fn of_arms(history: &History, pairs: &Pairs<'_>) -> Vec<OfArm> {
         sum.0 += 1;
         sum.1 += played.used();
     }
-    history
-        .space
-        .arms()
-        .filter_map(|arm| {
-            let there = pairs.best_of(arm)?;
-            let (pulls, consumption) = sums[arm.index()];
-            Some(OfArm {
-                arm,
-                gain: there.gain,
-                consumption: consumption / pulls.max(1) as f64,
-                pulls,
-            })
-        })
-        .collect()
+    let evidence = history.evidence();
+    let of_arm = |(arm, runs): (ArmId, &[FinishedRun])| {
+        let (pulls, consumption) = sums[arm.index()];
+        let is_rewarded = runs.iter().any(|run| run.consumption.is_some());
+        let best = pairs.best_of(arm).filter(|_| is_rewarded);
+        OfArm {
+            arm,
+            gain: best.map(|best| best.gain),
+            consumption: consumption / pulls.max(1) as f64,
+            pulls,
+        }
+    };
+    evidence.pulled().map(of_arm).collect()
 }
 
 /// Which values of a parameter are grouped.
@@ -228,14 +234,16 @@ fn values(
     }
     let groups = grouping.labels.iter().zip(&grouping.places).zip(members);
     let told = groups.map(|((label, number), members)| {
-        let count = members.len() as f64;
-        let mean = members.iter().map(|of| of.gain).sum::<f64>() / count;
-        let squares = members.iter().map(|of| (of.gain - mean).powi(2));
-        let half = if members.len() > 1 {
+        let gains: Vec<f64> = members.iter().filter_map(|of| of.gain).collect();
+        let count = gains.len() as f64;
+        let mean = gains.iter().sum::<f64>() / count;
+        let squares = gains.iter().map(|gain| (gain - mean).powi(2));
+        let half = if gains.len() > 1 {
             1.96 * (squares.sum::<f64>() / (count - 1.0) / count).sqrt()
         } else {
             f64::NAN
         };
+        let consumption: f64 = members.iter().map(|of| of.consumption).sum();
         ValueImportance {
             value: label.clone(),
             number: Num(if grouping.axis.is_some() {
@@ -246,8 +254,9 @@ fn values(
             gain: Num(mean),
             low: Num(mean - half),
             high: Num(mean + half),
-            consumption: Num(members.iter().map(|of| of.consumption).sum::<f64>() / count),
+            consumption: Num(consumption / members.len() as f64),
             arms: members.len(),
+            unrewarded: members.len() - gains.len(),
             pulls: members.iter().map(|of| of.pulls).sum(),
         }
     });
@@ -258,22 +267,27 @@ type Side<'a> = (&'a str, &'a Grouping, usize);
 
 fn pair_map(x: Side<'_>, y: Side<'_>, arms: &[OfArm], codes: &[Vec<u32>]) -> PairMap {
     let columns = x.1.labels.len();
-    let mut sums = vec![(0.0, 0_usize); columns * y.1.labels.len()];
+    let mut sums = vec![(0.0, 0_usize, 0_usize); columns * y.1.labels.len()];
     for (of, codes) in arms.iter().zip(codes) {
         if let (Some(column), Some(row)) = (x.1.of(codes[x.2]), y.1.of(codes[y.2])) {
             let cell = &mut sums[row * columns + column];
-            cell.0 += of.gain;
+            cell.0 += of.gain.unwrap_or(0.0);
             cell.1 += 1;
+            cell.2 += usize::from(of.gain.is_none());
         }
     }
-    let cells = sums.into_iter().enumerate().map(|(place, (sum, count))| {
-        (
-            x.1.labels[place % columns].clone(),
-            y.1.labels[place / columns].clone(),
-            Num(sum / count as f64),
-            count,
-        )
-    });
+    let cells = sums
+        .into_iter()
+        .enumerate()
+        .map(|(place, (sum, count, unrewarded))| {
+            (
+                x.1.labels[place % columns].clone(),
+                y.1.labels[place / columns].clone(),
+                Num(sum / (count - unrewarded) as f64),
+                count,
+                unrewarded,
+            )
+        });
     PairMap {
         x: x.0.to_owned(),
         y: y.0.to_owned(),
@@ -306,78 +320,20 @@ fn scatter(sides: [(&Parameter, Side<'_>); 2], arms: &[OfArm], codes: &[Vec<u32>
     };
     let both = arms.iter().zip(codes).filter_map(|(of, codes)| {
         let (x, y) = (value(sides[0], codes)?, value(sides[1], codes)?);
-        Some((of.arm.number(), x, y, Num(of.gain)))
+        Some((of.arm.number(), x, y, Num::of(of.gain)))
     });
     let mut points: Vec<_> = both.collect();
-    points.sort_by(|a, b| a.3.0.total_cmp(&b.3.0));
+    let worth = |gain: Num| {
+        if gain.0.is_nan() {
+            f64::NEG_INFINITY
+        } else {
+            gain.0
+        }
+    };
+    points.sort_by(|a, b| worth(a.3).total_cmp(&worth(b.3)));
     let step = points.len().div_ceil(POINTS).max(1);
     // Counted from the best, so that it is among them.
     points = points.into_iter().rev().step_by(step).collect();
     points.reverse();
     Scatter { x, y, points }
-}
-
-/// Permutation importance of every parameter and of the limit, from a forest that predicts the gain of a round;
-/// relative to the variance of the gains. Empty where there is nothing to learn.
-fn weights(history: &History) -> (Vec<f64>, usize) {
-    let parameters = history.space.parameters();
-    let step = history.rounds.len().div_ceil(ROWS).max(1);
-    let rounds: Vec<_> = history
-        .rounds
-        .iter()
-        .filter(|played| played.gain.is_finite())
-        .step_by(step)
-        .collect();
-    // A fit on a handful of rounds would be meaningless, but look convincing.
-    if rounds.len() < 20 {
-        return (vec![], 0);
-    }
-    let codes: Vec<Vec<u32>> = rounds
-        .iter()
-        .map(|played| history.space.codes(played.arm))
-        .collect();
-    let mut columns: Vec<(String, Vec<f64>)> = parameters
-        .iter()
-        .enumerate()
-        .map(|(place, parameter)| {
-            let number = |codes: &Vec<u32>| match codes[place] {
-                ABSENT => f64::NAN,
-                code => parameter.values()[code as usize]
-                    .number()
-                    .unwrap_or_else(|| f64::from(code)),
-            };
-            (
-                parameter.name().to_owned(),
-                codes.iter().map(number).collect(),
-            )
-        })
-        .collect();
-    columns.push((
-        String::new(),
-        rounds.iter().map(|played| played.limit).collect(),
-    ));
-    let gains: Vec<f64> = rounds.iter().map(|played| played.gain).collect();
-    let mean = gains.iter().sum::<f64>() / gains.len() as f64;
-    let variance = gains.iter().map(|gain| (gain - mean).powi(2)).sum::<f64>() / gains.len() as f64;
-    let predictors = columns.len();
-    let Ok(data) = Dataset::from_columns(columns, "gain", gains, vec![]) else {
-        return (vec![], 0);
-    };
-    let params = Params {
-        trees: 60,
-        mtry: Some(predictors.div_ceil(2)),
-        min_node_size: Some(10),
-        sample_fraction: 0.632,
-        importance: captime_forest::Importance::Permutation,
-        ..Params::default()
-    };
-    let rows: Vec<u32> = (0..data.rows() as u32).collect();
-    match fit_until(&data, &rows, &params, &Stop::new(), None) {
-        Ok(FitOutcome::Done { forest, .. }) => {
-            let shares = forest.importance().unwrap_or_default().iter();
-            let shares = shares.map(|growth| (growth / variance).max(0.0));
-            (shares.collect(), rows.len())
-        }
-        Ok(FitOutcome::Stopped { .. }) | Err(_) => (vec![], 0),
-    }
 }

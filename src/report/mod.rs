@@ -42,6 +42,7 @@ mod course;
 mod curves;
 mod failures;
 mod follow;
+mod gain_model;
 mod history;
 mod html;
 mod importance;

@@ -323,8 +323,12 @@ fn index(shared: &Shared, root: &Path) -> Response {
         let followed = shared.followed(&folder);
         let news = followed.news();
         let words = news.problem.unwrap_or(news.words);
-        let (policy, started, best) = match followed.summary() {
+        let (progress, policy, started, best) = match followed.summary() {
             Ok(summary) => (
+                match summary.status.progress.0 {
+                    share if share.is_nan() => String::new(),
+                    share => format!("{:.0} %", 100.0 * share.min(1.0)),
+                },
                 summary.policy.clone(),
                 summary.facts.started.clone(),
                 summary
@@ -343,10 +347,11 @@ fn index(shared: &Shared, root: &Path) -> Response {
         // Writing to a string cannot fail.
         let _ = writeln!(
             rows,
-            "<tr><td><a href=\"run/{}/\">{}</a></td><td>{}</td><td class=\"n\">{}</td><td class=\"wrap\">{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td><a href=\"run/{}/\">{}</a></td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"wrap\">{}</td><td>{}</td><td>{}</td></tr>",
             encoded(&name),
             escaped(&name),
             escaped(&words),
+            escaped(&progress),
             news.learned,
             escaped(&best),
             escaped(&policy),
@@ -354,7 +359,7 @@ fn index(shared: &Shared, root: &Path) -> Response {
         );
     }
     if rows.is_empty() {
-        rows = "<tr><td colspan=\"6\">No runs here yet.</td></tr>".into();
+        rows = "<tr><td colspan=\"7\">No runs here yet.</td></tr>".into();
     }
     let page = include_str!("templates/index.html")
         .replace("{{policy}}", &content_policy("none", "'none'"))

@@ -19,7 +19,7 @@ use super::{History, Kind, Num};
 use crate::answer::NodeRow;
 use crate::journal::{EndReason, Machine, RunLock};
 use crate::quantity::counted;
-use crate::scenario::{Compare, Resource, shell_word};
+use crate::scenario::{Budget, Compare, Resource, shell_word};
 
 /// The page's data.
 #[derive(Debug, Clone, Serialize)]
@@ -80,6 +80,8 @@ pub struct Status {
     pub state: &'static str,
     /// The same in words.
     pub words: String,
+    /// How much of the budget is used, from 0 to 1. Null without a budget.
+    pub progress: Num,
     /// Pulls that were started.
     pub launched: usize,
     /// Pulls with an outcome.
@@ -179,7 +181,7 @@ impl Summary {
             status: Status::of(history),
             is_believed: pairs.is_believed(),
             answer: answer(history, &pairs),
-            no_answer: history.verdict_on(history.answer()).no_answer,
+            no_answer: history.verdict_on(history.answer(), false).no_answer,
             front: front(history),
             tests: tests(history),
             price: prices(history),
@@ -212,9 +214,11 @@ impl Status {
             .in_flight()
             .map(|pull| (pull.round.0, pull.arm.number(), Num(pull.limit.get())))
             .collect();
+        let used = rounds.iter().map(super::Played::used).sum();
         Self {
             state,
             words,
+            progress: Num::of(progress(history, used)),
             launched: rounds.len() + in_flight.len(),
             learned: rounds.len(),
             rewarded: count(Kind::Rewarded),
@@ -223,7 +227,7 @@ impl Status {
             lost: history.lost,
             in_flight,
             seconds: (!history.header.is_virtual).then_some(Num(history.seconds)),
-            used: Num(rounds.iter().map(super::Played::used).sum()),
+            used: Num(used),
             gain: Num(rounds
                 .iter()
                 .map(|played| played.gain)
@@ -261,6 +265,13 @@ impl Status {
         };
         (state, words)
     }
+}
+
+/// How much of the budget of the last session is used.
+fn progress(history: &History, used: f64) -> Option<f64> {
+    let budget = &history.sessions.last()?.session.budget;
+    let budget: Budget = serde_json::from_value(budget.clone()).ok()?;
+    budget.share(history.rounds.len() as u64, history.seconds, used)
 }
 
 fn grids(history: &History) -> Vec<ArmGrid> {

@@ -24,6 +24,8 @@ pub struct Test {
     pub total: u64,
     /// What every arm did.
     pub arms: Vec<TestedArm>,
+    /// Whether the arms lead from the default to the answer, a change at a time.
+    pub is_path: bool,
 }
 
 /// What an arm did in a test.
@@ -31,14 +33,14 @@ pub struct Test {
 pub struct TestedArm {
     /// The arm, counted from 1.
     pub arm: u32,
-    /// Its configuration on one line.
+    /// Its configuration on one line, or what changed.
     pub label: String,
     /// Whether it was the answer when the test was started.
     pub is_answer: bool,
     /// In its users' terms.
     pub values: Values,
-    /// Beside the default.
-    pub against_default: Option<Differences>,
+    /// Beside the default, or on a path beside the arm before it.
+    pub against: Option<Differences>,
     /// The same in words.
     pub difference: Option<String>,
 }
@@ -50,24 +52,31 @@ const SHOWN: usize = 5;
 pub fn tests(history: &History) -> Vec<Test> {
     let newest = tests_in(&history.folder).into_iter().rev();
     let read = newest.filter_map(|(_, folder)| TestReader::read(&folder).ok().flatten());
-    let known = read.filter(|test| {
-        let arms = &test.test.arms;
-        arms.iter().all(|arm| arm.index() < history.space.len())
-    });
-    known
-        .take(SHOWN)
-        .map(|test| shown(history, &test))
-        .collect()
+    read.take(SHOWN).map(|test| shown(history, &test)).collect()
 }
 
 fn shown(history: &History, read: &TestReader) -> Test {
-    let arms = read.arms.iter().map(|tested| TestedArm {
-        arm: tested.arm.number(),
-        label: label(history, tested.arm),
-        is_answer: read.test.answer == Some(tested.arm),
-        values: tested.values,
-        against_default: tested.against_default,
-        difference: tested.difference_in_words(|value| read.resource.amount(value)),
+    let amount = |value| read.resource.amount(value);
+    let arms = read.arms.iter().enumerate().map(|(place, tested)| {
+        let step = place.checked_sub(1);
+        let change = step.and_then(|step| read.test.path.get(step));
+        let against = if change.is_some() {
+            read.steps[place - 1]
+        } else {
+            tested.against_default
+        };
+        TestedArm {
+            arm: tested.arm.number(),
+            label: match change {
+                Some(change) => change.clone(),
+                None if tested.arm.index() < history.space.len() => label(history, tested.arm),
+                None => read.space.configuration(tested.arm).to_string(),
+            },
+            is_answer: read.test.answer == Some(tested.arm),
+            values: tested.values,
+            difference: against.map(|all| all.in_words(&tested.values, amount)),
+            against,
+        }
     });
     Test {
         on: read.test.on.clone(),
@@ -76,6 +85,7 @@ fn shown(history: &History, read: &TestReader) -> Test {
         limit: Num(read.limit.get()),
         done: read.done,
         total: read.total,
+        is_path: !read.test.path.is_empty(),
         arms: arms.collect(),
     }
 }

@@ -40,6 +40,8 @@ pub enum Caution {
     FewerSampled { wanted: usize, found: usize },
     #[error("not carried over from the file: {0}")]
     SpaceNote(String),
+    #[error("{missing} of {count} instances have no features")]
+    MissingFeatures { missing: usize, count: usize },
     #[error("no budget: the run continues until you stop it")]
     NoBudget,
     #[error("no guard on wall time: a command that sleeps uses no CPU time and would never end")]
@@ -77,6 +79,9 @@ impl Caution {
             Self::Policy(_) => "smaller values are fine in practice, and often better",
             Self::FewerSampled { .. } => "all of them are arms",
             Self::SpaceNote(_) => "everything else was read",
+            Self::MissingFeatures { .. } => {
+                "add a line for each, or leave them out of the analysis"
+            }
             Self::NoBudget => "write `budget: {wall: 1h}`",
             Self::NoWallGuard | Self::NothingEnds => "add the guard `wall: 60s` to `limits`",
             Self::GuardBelowLimit { .. } => "raise the guard, or lower the limits",

@@ -51,6 +51,14 @@ pub enum Fault {
     TooManyBytes { most: u64 },
     #[error("cannot read `{}`: {reason}", path.display())]
     Unreadable { path: PathBuf, reason: String },
+    #[error("`{}`, line {line}: {what}", path.display())]
+    BadFeatures {
+        path: PathBuf,
+        line: u64,
+        what: String,
+    },
+    #[error("no instance of the scenario is in `{}`", path.display())]
+    OtherFeatures { path: PathBuf },
     #[error("cannot read the scenario `{}`: {reason}", path.display())]
     NoScenario { path: PathBuf, reason: String },
     #[error("the file is empty")]

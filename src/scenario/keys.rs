@@ -201,6 +201,7 @@ pub(super) static SCENARIO: Section = Section {
         key("seed", Whole(0), "1", "The seed of all randomness"),
         key("stop_on_first_failures", Flag, "true", "Whether to stop if the first pulls all fail without hitting a guard"),
         key("compare", Words(&["as-measured", "by-node"]), "`as-measured`", "How runs on nodes of different speed are compared. `by-node` divides what a run consumed by the measured factor of its node"),
+        optional("features", Text, "A CSV file with numbers about the instances, whose names are in its first column. The report says which of them go with the instances that the answer is bad at"),
         key("retries", Whole(0), "2", "How often a run that was lost with its launcher is retried"),
     ],
 };

@@ -23,6 +23,7 @@ mod caution;
 mod check;
 mod diagnosis;
 mod fault;
+mod features;
 mod keys;
 mod model;
 mod raw;
@@ -34,6 +35,7 @@ pub use crate::yaml::Span;
 pub use caution::{Caution, Notice};
 pub use diagnosis::ScenarioError;
 pub use fault::{Fault, Mistake};
+pub use features::Features;
 pub use model::{
     Budget, Calibrate, Command, Compare, Engines, Expect, External, FilledCommand, Forest, Guards,
     Isolation, LaunchCommand, Levels, LimitSource, Limits, Nodes, Pin, Prices, Recorded, Reward,

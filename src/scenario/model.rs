@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::stored;
+use super::{Features, stored};
 use crate::policy::{PolicyKind, Problem};
 use crate::resource::Resource;
 use crate::round::{ArmId, Curve, Limit, LimitGrid, Price};
@@ -71,6 +71,9 @@ pub struct Scenario {
     /// How runs on nodes of different speed are compared.
     #[serde(default)]
     pub compare: Compare,
+    /// What is known of the instances, for the report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features: Option<Features>,
     /// How often a run that was lost with its launcher is run again.
     pub retries: u32,
     /// What `captime test` runs instead of what a policy would choose.
@@ -100,6 +103,9 @@ pub struct TestPlan {
     pub seeds: u32,
     /// What it runs on, for people.
     pub on: String,
+    /// If the arms lead from the default to the answer: what changes with each of them but the first, for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<String>,
 }
 
 /// How runs on nodes of different speed are compared.

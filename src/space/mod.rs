@@ -16,6 +16,7 @@
 //! ```
 
 mod arms;
+mod between;
 mod configuration;
 mod filter;
 pub mod format;

@@ -24,7 +24,7 @@ use crate::space::{Configuration, Space, Value};
 use captime_forest::engine::{self, EngineError, EngineOutcome};
 use captime_forest::{
     Allowance, Consumed, Dataset, DatasetError, LevelOrder, Metric, Normalise, Params, ReadOptions,
-    Resource, Scoring, Split, Stop,
+    Resource, Scoring, Split, Stop, Task,
 };
 
 /// What the threads of all slots share.
@@ -210,7 +210,8 @@ fn fit(shared: &Shared, start: &Start, stop: &Arc<Stop>) -> Ending {
             let seen = shared
                 .data
                 .evaluate(&split.test, &fitted.predicted, probabilities, scoring);
-            brought(start.pull, shared.of, &consumed, Some(seen.reward))
+            let score = seen.score(shared.forest.reward);
+            brought(start.pull, shared.of, &consumed, Some((seen.reward, score)))
         }
     }
 }
@@ -250,15 +251,23 @@ fn measured(consumed: &Consumed) -> Measured {
     }
 }
 
-/// The outcome: a reward, or censored if the fit was stopped at its limit.
-fn brought(pull: Pull, of: Resource, consumed: &Consumed, reward: Option<f64>) -> Ending {
+/// The outcome: a reward with the score behind it, or censored if the fit was stopped at its limit.
+fn brought(
+    pull: Pull,
+    of: Resource,
+    consumed: &Consumed,
+    reward: Option<(f64, Option<f64>)>,
+) -> Ending {
     let used = consumed.of(of);
     let seen = match reward {
-        Some(reward) => Observation::ended(pull, reward, used),
+        Some((reward, _)) => Observation::ended(pull, reward, used),
         None => Observation::censored(pull, pull.limit.get()),
     };
     let seen = seen.unwrap_or(Observation::failed(pull));
-    Ending::Brought(Box::new(Outcome::of(seen, Some(used), measured(consumed))))
+    Ending::Brought(Box::new(Outcome {
+        score: reward.and_then(|(_, score)| score),
+        ..Outcome::of(seen, Some(used), measured(consumed))
+    }))
 }
 
 fn guarded(start: &Start, of: Resource, consumed: &Consumed, guard: Guard) -> Ending {
@@ -382,6 +391,25 @@ pub fn as_command(forest: &scenario::Forest, space: &Space, binary: &Path) -> sc
         output_limit: 1 << 16,
         contain: None,
     }
+}
+
+/// The same with the score behind the reward, where the reward is in proportion to it.
+pub fn scored(
+    mut command: scenario::Command,
+    forest: &scenario::Forest,
+    data: &Dataset,
+) -> scenario::Command {
+    let (pointer, worst, best) = match (data.task(), forest.reward) {
+        (Task::Regression, _) => ("/rmse", data.worst_error(forest.normalise), 0.0),
+        (Task::Classification, Metric::Accuracy) => ("/accuracy", 0.0, 1.0),
+        (Task::Classification, _) => return command,
+    };
+    command.reward = scenario::Reward::Score {
+        place: ScorePlace::Stdout,
+        form: ScoreForm::Json(pointer.into()),
+        scale: Some(scenario::ScoreScale { worst, best }),
+    };
+    command
 }
 
 /// The same with a limit on work, which only the process itself can count.

@@ -9,7 +9,7 @@ use captime_limit::LimitError;
 use serde_json::{Value, json};
 
 use super::command::{CommandTarget, Commands, local_runners};
-use super::forest::{ForestTarget, accepts, as_command, counting_work, read_data};
+use super::forest::{ForestTarget, accepts, as_command, counting_work, read_data, scored};
 use super::recorded::Recorded;
 use super::slots::{CpuClaim, allowed_cpus, cpus_of_slots};
 use super::synthetic::Synthetic;
@@ -137,7 +137,8 @@ pub fn prepare(scenario: &Scenario, folder: &Path) -> Result<PreparedTarget, Pre
                 Isolation::Thread => Kind::Forest(Box::new(data), forest.clone()),
                 Isolation::Process => {
                     let binary = std::env::current_exe()?;
-                    let mut command = as_command(forest, &scenario.space, &binary);
+                    let command = as_command(forest, &scenario.space, &binary);
+                    let mut command = scored(command, forest, &data);
                     if scenario.limits.of == Resource::Work {
                         command = counting_work(command);
                     }

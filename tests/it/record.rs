@@ -94,3 +94,35 @@ fn a_complete_recording_is_left_alone_and_fewer_times_give_fewer_rows() {
     let (_, said) = expect(&test_run.captime(&["record", "s.yaml"]), 2);
     assert!(said.contains("`--out`"), "{said}");
 }
+
+#[test]
+fn scores_memory_and_names_of_arms_are_recorded_and_no_budget_is_missed() {
+    let test_run = TestRun::new(
+        "name: scored
+target:
+  command: [sh, -c, 'echo rmse={a}']
+  reward: {stdout: 'rmse=(\\S+)', worst: 100, best: 0}
+arms: {list: [{name: mild, a: 20}, {name: wild, a: 70}]}
+limits: {of: wall, grid: [20s]}
+",
+    );
+    let (_, said) = expect(&test_run.captime(&["record", "s.yaml", "--quiet"]), 0);
+    assert!(!said.contains("budget"), "{said}");
+    let read = |name: &str| {
+        let path = test_run.path().join("recorded/scored").join(name);
+        std::fs::read_to_string(path).unwrap()
+    };
+    assert_eq!(
+        read("score.csv"),
+        "instance,mild: a=20,wild: a=70\nrun-1,20,70\n"
+    );
+    assert_eq!(read("arms.csv"), "name,a\nmild,20\nwild,70\n");
+    let memory = read("memory.csv");
+    let row = memory.lines().nth(1).unwrap();
+    let bytes: Vec<f64> = row
+        .split(',')
+        .skip(1)
+        .map(|cell| cell.parse().unwrap())
+        .collect();
+    assert!(bytes.len() == 2 && bytes[0] > 1e4, "{memory}");
+}

@@ -263,7 +263,7 @@ fn several_runs_have_an_index() {
         .split("<tr>")
         .find(|row| row.contains("o&lt;b&gt;&amp;ther</a>"));
     assert!(
-        row.is_some_and(|row| row.contains("<td class=\"n\">20</td>")),
+        row.is_some_and(|row| row.contains("<td class=\"n\">100 %</td><td class=\"n\">20</td>")),
         "{index}"
     );
     assert!(!index.contains("run/empty") && !index.contains("run/far"));

@@ -294,6 +294,12 @@ budget: {rounds: 20}
         difference["interval"][0].as_f64().unwrap() > 0.0,
         "{tested}"
     );
+    let values = &tested["arms"][0]["values"];
+    assert_eq!(values["score_name"], "RMSE");
+    let error = values["score"].as_f64().unwrap();
+    let reward = values["reward"].as_f64().unwrap();
+    // Prices from 0 to 54: the reward is 1 - error / range.
+    assert!((reward - (1.0 - error / 54.0)).abs() < 1e-6, "{values}");
     let seeds = |folder: std::path::PathBuf| -> std::collections::HashSet<Option<u64>> {
         let (pulls, _) = story(&folder);
         pulls.iter().map(|pull| pull.seed).collect()
@@ -302,4 +308,115 @@ budget: {rounds: 20}
     let (of_run, of_test) = (seeds(run.clone()), seeds(run.join("tests/1")));
     assert_eq!(of_test.len(), 10);
     assert!(of_run.is_disjoint(&of_test), "{of_run:?} {of_test:?}");
+}
+
+/// Recorded runs of every arm of a grid: `b` is worth most, then `a`; `c` makes no difference.
+fn grid() -> TestRun {
+    let test_run = TestRun::new(
+        "name: grid
+target: {recorded: {consumption: seconds.csv, cutoff: 10s, test: [i30, i31, i32, i33, i34, i35, i36, i37, i38, i39]}}
+arms: {grid: {a: [0, 1], b: [0, 1], c: [0, 1]}}
+limits: {of: cpu, grid: [10s]}
+policy: joint-ts
+budget: {rounds: 600}
+",
+    );
+    let mut table = String::from("instance,a,b,c,d,e,f,g,h\n");
+    for instance in 0..40 {
+        let level = 4.0 + f64::from(instance % 7) / 4.0;
+        write!(table, "i{instance}").unwrap();
+        for arm in 0..8 {
+            let (a, b) = (arm / 4, arm / 2 % 2);
+            let seconds = level - 0.5 * f64::from(a) - 3.0 * f64::from(b);
+            // Arm 8 is the answer by a little.
+            let seconds = seconds - if arm == 7 { 0.01 } else { 0.0 };
+            write!(table, ",{seconds}").unwrap();
+        }
+        table.push('\n');
+    }
+    test_run.write("seconds.csv", &table);
+    test_run.run(0, &["--quiet"]);
+    test_run
+}
+
+#[test]
+fn an_ablation_runs_what_lies_between_the_default_and_the_answer() {
+    let test_run = grid();
+    let (text, _) = expect(&test_run.captime(&["best"]), 0);
+    assert!(text.contains("\nchanged   b 0 to 1 (+"), "{text}");
+    let best = json(&test_run, &["best"]);
+    let path = best["path"].as_array().unwrap();
+    assert_eq!(path[0]["changes"][0]["parameter"], "b", "{best}");
+    let tested = json(&test_run, &["test", "--ablation", "--quiet"]);
+    let arms = tested["arms"].as_array().unwrap();
+    assert_eq!(arms.len(), path.len() + 1, "{tested}");
+    assert_eq!(arms[0]["arm"], 1);
+    assert!(arms[0]["change"].is_null());
+    assert_eq!(arms.last().unwrap()["is_answer"], true);
+    for step in &arms[1..] {
+        let change = step["change"].as_str().unwrap();
+        let found = step["against_step_before"]["par10"]["mean"]
+            .as_f64()
+            .unwrap();
+        let wanted = match &change[..1] {
+            "b" => -3.0,
+            "a" => -0.5,
+            _ => 0.0,
+        };
+        assert!((found - wanted).abs() < 0.011, "{step}");
+    }
+    let (text, said) = expect(&test_run.captime(&["test", "--ablation"]), 0);
+    assert!(
+        text.contains("step 1    b 0 to 1\n") && text.contains("against the step before: PAR10 -3"),
+        "{text}"
+    );
+    assert_eq!(said, "", "nothing is run again");
+    let page = json(&test_run, &["report", "grid", "--out", "-"]);
+    assert_eq!(page["tests"][0]["is_path"], true);
+    assert_eq!(page["tests"][0]["arms"][1]["label"], "b 0 to 1");
+    assert_eq!(page["answer"]["path"][0][0], "b 0 to 1");
+}
+
+/// A list has nothing between two arms, so an ablation adds what it needs; recorded runs cannot.
+#[test]
+fn an_ablation_adds_arms_that_a_list_lacks() {
+    let listed = |target: &str| {
+        format!(
+            "name: listed
+target: {target}
+arms: {{list: [{{a: 1, b: 1}}, {{a: 3, b: 4}}]}}
+limits: {{of: wall, grid: [20s]}}
+policy: uniform
+budget: {{rounds: 24}}
+slots: 1
+"
+        )
+    };
+    let command = "{command: [sh, -c, 'echo score=0.{b}{a}'], reward: {stdout: 'score=(\\S+)', worst: 0, best: 1}}";
+    let test_run = TestRun::new(&listed(command));
+    test_run.run(0, &["--quiet"]);
+    let tested = json(
+        &test_run,
+        &["test", "--ablation", "--seeds", "2", "--quiet"],
+    );
+    let arms = tested["arms"].as_array().unwrap();
+    assert_eq!(arms.len(), 3, "{tested}");
+    assert_eq!(arms[1]["arm"], 3, "a new one between them: {tested}");
+    for of in arms {
+        let (a, b) = (&of["configuration"]["a"], &of["configuration"]["b"]);
+        let score = a.as_f64().unwrap() / 100.0 + b.as_f64().unwrap() / 10.0;
+        let found = of["values"]["score"].as_f64().unwrap();
+        assert!((found - score).abs() < 1e-9, "{of}");
+    }
+    let page = json(&test_run, &["report", "listed", "--out", "-"]);
+    assert_eq!(page["tests"][0]["arms"].as_array().unwrap().len(), 3);
+    let recorded = "{recorded: {consumption: seconds.csv, cutoff: 20s}}";
+    let recorded = TestRun::new(&listed(recorded));
+    recorded.write("seconds.csv", "instance,one,two\ni,9,3\nj,8,2\n");
+    recorded.run(0, &["--quiet"]);
+    let (_, said) = expect(&recorded.captime(&["test", "--ablation"]), 2);
+    assert!(
+        said.contains("not all configurations between the default and the answer were recorded"),
+        "{said}"
+    );
 }

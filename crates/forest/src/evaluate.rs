@@ -89,10 +89,26 @@ pub struct Evaluation {
     pub reward: f64,
 }
 
+impl Evaluation {
+    /// What the reward is computed from, in the target's own terms: the error of a regression, or the metric.
+    pub fn score(&self, metric: Metric) -> Option<f64> {
+        self.rmse.or(match metric {
+            Metric::Accuracy => self.accuracy,
+            Metric::Auc => self.auc,
+            Metric::LogLoss => self.log_loss,
+        })
+    }
+}
+
 /// The smallest probability for the log loss: a forest may give no votes to the true class.
 const LEAST_PROBABILITY: f64 = 1e-15;
 
 impl Dataset {
+    /// The root mean square error at which a regression earns nothing.
+    pub fn worst_error(&self, normalise: Normalise) -> f64 {
+        spread(self.target().y(), normalise)
+    }
+
     /// Compares predictions for some rows with their targets. `probabilities` has one number for each class, row by
     /// row.
     pub fn evaluate(
@@ -110,7 +126,9 @@ impl Dataset {
             Task::Regression => {
                 let squares: f64 = pairs.map(|(y, p)| (y - p) * (y - p)).sum();
                 let rmse = (squares / count).sqrt();
-                let reward = (1.0 - rmse / spread(y, scoring.normalise)).max(0.0);
+                // The same number, bit by bit, as a scenario's `worst` and `best` would give.
+                let worst = self.worst_error(scoring.normalise);
+                let reward = ((worst - rmse) / worst).max(0.0);
                 Evaluation {
                     rmse: Some(rmse),
                     // If the error overflows, the reward is 0, not NaN.

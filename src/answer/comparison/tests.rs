@@ -43,13 +43,13 @@ fn there_is_no_verdict_without_runs_of_both() {
     for k in 0..50 {
         add(&mut evidence, 3, None, 0.9 + 0.001 * f64::from(k));
     }
-    let verdict = evidence.against_default(&pair(3, 1.0), &free());
+    let verdict = evidence.against_default(&pair(3, 1.0), &free(), false);
     assert_eq!(verdict, Comparison::Unknown { runs: 0 });
     assert_eq!(
         verdict.in_words(crate::quantity::seconds),
         "not compared with the default (arm 1): it has not been pulled"
     );
-    let itself = evidence.against_default(&pair(0, 1.0), &free());
+    let itself = evidence.against_default(&pair(0, 1.0), &free(), false);
     assert_eq!(itself, Comparison::IsDefault);
 }
 
@@ -67,8 +67,8 @@ fn clear_differences_are_clear_and_shared_instances_sharpen_them() {
             add(evidence, 2, instance, level - 0.2);
         }
     }
-    let of_apart = probability(&apart.against_default(&pair(1, 1.0), &free()));
-    let verdict = paired.against_default(&pair(1, 1.0), &free());
+    let of_apart = probability(&apart.against_default(&pair(1, 1.0), &free(), false));
+    let verdict = paired.against_default(&pair(1, 1.0), &free(), false);
     assert!((0.3..0.9).contains(&of_apart), "{of_apart}");
     // Three arms say little about how much arms differ, so some doubt stays.
     let of_paired = probability(&verdict);
@@ -78,7 +78,7 @@ fn clear_differences_are_clear_and_shared_instances_sharpen_them() {
     );
     let text = verdict.in_words(crate::quantity::seconds);
     assert!(text.contains("on 40 shared instances"), "{text}");
-    let worse = paired.against_default(&pair(2, 1.0), &free());
+    let worse = paired.against_default(&pair(2, 1.0), &free(), false);
     assert!(probability(&worse) < 0.05, "{worse:?}");
 }
 
@@ -96,12 +96,57 @@ fn a_slow_default_is_compared_at_a_limit_that_suits_it() {
         add(1, 1.0, 0.68 + 0.002 * f64::from(k), 0.03);
     }
     let Comparison::Compared { limit, gain, .. } =
-        evidence.against_default(&pair(1, 0.0344), &price)
+        evidence.against_default(&pair(1, 0.0344), &price, false)
     else {
         panic!("both were run");
     };
     assert_eq!(limit, 1.0);
     assert!((gain - 0.6025).abs() < 1e-9, "{gain}");
+}
+
+/// A policy may cut the default off early and never try it again. What it would do with more is not known, so nothing is said about
+/// that.
+#[test]
+fn a_default_that_got_little_is_compared_at_what_it_got() {
+    let price = Price::new("x", "10 * x", 10.0).unwrap();
+    let mut evidence = Evidence::default();
+    for k in 0..30 {
+        let seconds = 0.5 + 0.1 * f64::from(k % 10);
+        let mut run = |arm, limit: f64, seconds: f64| {
+            let pull = pair(arm, limit).pull;
+            let seen = if seconds > limit {
+                Observation::censored(pull, limit)
+            } else {
+                Observation::ended(pull, 1.0, seconds)
+            };
+            evidence.add(&seen.unwrap(), None);
+        };
+        // Only a little slower, but cut off at 1 s each time it takes longer.
+        run(0, 1.0, seconds + 0.05);
+        run(1, 5.0, seconds);
+    }
+    let verdict = evidence.against_default(&pair(1, 5.0), &price, false);
+    let Comparison::Compared {
+        limit,
+        is_short,
+        difference,
+        ..
+    } = verdict
+    else {
+        panic!("both were run");
+    };
+    assert_eq!((limit, is_short), (1.0, true));
+    assert!(
+        difference.abs() < 0.3,
+        "not the 1 that is between 1 s and 5 s: {difference}"
+    );
+    let text = verdict.in_words(crate::quantity::seconds);
+    assert!(
+        text.contains(", both at 1 s, the largest limit the default was granted; the default was pulled 30 times"),
+        "{text}"
+    );
+    // Nor is the default recommended because of what it does early.
+    assert_eq!(evidence.better_default(&pair(1, 5.0), &price, false), None);
 }
 
 #[test]
@@ -121,8 +166,34 @@ fn the_luckiest_of_many_equal_arms_is_not_called_better() {
     let best = (1..100)
         .max_by(|a, b| means[*a].total_cmp(&means[*b]))
         .unwrap();
-    let verdict = evidence.against_default(&pair(best, 1.0), &free());
+    let verdict = evidence.against_default(&pair(best, 1.0), &free(), false);
     assert!(probability(&verdict) < 0.85, "{verdict:?}");
+}
+
+#[test]
+fn the_default_takes_the_place_of_an_answer_that_is_probably_worse() {
+    let mut evidence = Evidence::default();
+    for k in 0..20_u32 {
+        let noise = 0.01 * f64::from(k % 5);
+        add(&mut evidence, 0, None, 0.8 + noise);
+        add(&mut evidence, 1, None, 0.9 + noise);
+        add(&mut evidence, 2, None, 0.6 + noise);
+    }
+    let of = |arm| evidence.better_default(&pair(arm, 1.0), &free(), false);
+    let default = of(2).unwrap();
+    assert_eq!(default.pull.arm.index(), 0);
+    assert!((default.gain - 0.82).abs() < 1e-9, "{default:?}");
+    assert_eq!((of(1), of(0)), (None, None));
+    // A default that never earned a reward is no answer either.
+    let mut failing = Evidence::default();
+    for k in 0..20_u32 {
+        failing.add(&Observation::failed(pair(0, 1.0).pull), None);
+        add(&mut failing, 1, None, 0.1 + 0.01 * f64::from(k % 5));
+    }
+    let dear = Price::new("5", "1", 1.0).unwrap();
+    let worse = failing.against_default(&pair(1, 1.0), &dear, false);
+    assert!(probability(&worse) < 0.5, "{worse:?}");
+    assert_eq!(failing.better_default(&pair(1, 1.0), &dear, false), None);
 }
 
 /// The answer's arm is better than arm 1 as often as it is said to be, whichever policy chose the runs.
@@ -157,7 +228,8 @@ fn the_probability_is_calibrated_over_a_thousand_simulated_runs() {
             let Some(best) = policy.recommend() else {
                 continue;
             };
-            let Comparison::Compared { probability, .. } = evidence.against_default(&best, &free())
+            let Comparison::Compared { probability, .. } =
+                evidence.against_default(&best, &free(), false)
             else {
                 continue;
             };

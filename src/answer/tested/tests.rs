@@ -168,7 +168,7 @@ fn a_test_says_what_every_arm_did_and_how_it_differs_from_the_default() {
         low < -25.25 && high > 0.0,
         "four pairs say little: {low} {high}"
     );
-    let text = arm.difference_in_words(crate::quantity::seconds).unwrap();
+    let text = all.in_words(&arm.values, crate::quantity::seconds);
     assert!(text.starts_with("PAR10 -25.2 s (95 % interval -"), "{text}");
     assert!(text.ends_with("; better on 4, worse on 0 of 4"), "{text}");
 }

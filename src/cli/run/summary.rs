@@ -311,6 +311,10 @@ impl Answer<'_> {
                 comparison.in_words(|value| words.amount(value))
             )?;
         }
+        if !verdict.path.is_empty() {
+            let path = answer::path_in_words(&verdict.path);
+            writeln!(to, "changed   {}", visible(&path))?;
+        }
         writeln!(to, "afforded  {}", verdict.afforded.in_words())?;
         match self
             .scenario

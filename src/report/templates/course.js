@@ -165,6 +165,22 @@ function timelineCharts(data, time) {
   ];
 }
 
+/** Where the answer does worst, and which features go with that. */
+function worstInstances({worst, features, featured}) {
+  const chance = 2 / Math.sqrt(Math.max(1, featured - 1));
+  const blocks = [h("h3", {}, "Instances the answer is worst at"), h("div", {class: "scroll"}, h("table", {id: "worst"},
+    h("thead", {}, h("tr", {}, h("th", {}, "Instance"), h("th", {class: "n"}, "Gain"), h("th", {class: "n"}, "Gain of the default"), h("th", {class: "n"}, "Solved"), h("th", {class: "n"}, "Runs"))),
+    h("tbody", {}, worst.map((of) => h("tr", {}, h("td", {class: "wrap"}, short(of.name, 90)), h("td", {class: "n"}, number(of.gain, 3)), h("td", {class: "n"}, number(of.default, 3)),
+      h("td", {class: "n"}, percent(of.solved)), h("td", {class: "n"}, whole(of.runs)))))))];
+  if (features.length) {
+    blocks.push(h("h3", {}, "Features that go with it"), h("div", {class: "scroll"}, h("table", {id: "features"},
+      h("thead", {}, h("tr", {}, h("th", {}, "Feature"), h("th", {class: "n"}, "Rank correlation with the gain"), h("th", {class: "n"}, "Mean on the worst third"), h("th", {class: "n"}, "Mean on the others"))),
+      h("tbody", {}, features.map((of) => h("tr", {}, h("td", {class: "wrap"}, of.name), h("td", {class: "n"}, of.correlation.toFixed(2)), h("td", {class: "n"}, number(of.at_worst, 3)), h("td", {class: "n"}, number(of.elsewhere, 3))))))),
+      h("p", {class: "note"}, `Spearman’s correlation over ${several(featured, "instance")} that the answer ran on at its limit: below 0, the answer is worse where the feature is large. By chance alone a feature reaches about ±${chance.toFixed(2)} once in twenty. No policy uses features.`));
+  }
+  return blocks;
+}
+
 function instancesSection(data) {
   const {instances, resource} = data;
   if (!instances) return null;
@@ -210,6 +226,7 @@ function instancesSection(data) {
     }));
   }
   const blocks = [h("p", {class: "lead"}, `${whole(instances.met)} of ${whole(instances.count)} instances were met so far.`), h("div", {class: "charts"}, charts)];
+  if (instances.worst.length) blocks.push(...worstInstances(instances));
   blocks.push(h("h3", {}, `Instances nobody solves (${whole(instances.unsolved_count)})`));
   blocks.push(instances.unsolved.length
     ? h("div", {class: "scroll"}, h("table", {id: "unsolved"}, h("thead", {}, h("tr", {}, h("th", {}, "Instance"), h("th", {class: "n"}, "Tries"), h("th", {class: "n"}, "Arms"))),

@@ -12,7 +12,7 @@ function inTerms(values, resource) {
   if (!values) return [];
   const time = ["Mean time", amount(resource, values.mean_consumption)];
   if (values.terms === "solved") return [["Solved", percent(values.solved)], ["PAR10", amount(resource, values.par10)], time];
-  if (values.terms === "score" && values.score !== null) return [["Mean score", number(values.score)], time];
+  if (values.terms === "score" && values.score !== null) return [[`Mean ${values.score_name}`, number(values.score)], time];
   return [["Mean reward", number(values.reward)], time];
 }
 
@@ -55,10 +55,22 @@ function answerSection(data) {
     if (data.is_believed) blocks.push(h("p", {class: "note"}, `Gains of arms, here and below, are estimates of ${data.policy}: they also use what similar arms did.`));
   }
   if (answer.default_words) blocks.push(h("p", {class: "note", id: "default"}, `Compared with the default: ${answer.default_words}.`));
+  if (answer.path.length) blocks.push(...pathTable(answer.path));
   blocks.push(h("p", {class: "note"}, `Afforded: ${answer.afforded}.`));
   const front = frontChart(data);
   if (front) blocks.push(h("div", {class: "charts"}, front));
   return blocks;
+}
+
+/** What changed from the default, and what a model says each change is worth. */
+function pathTable(path) {
+  const signed = (value) => `${value < 0 ? "−" : "+"}${number(Math.abs(value), 3)}`;
+  const largest = Math.max(...path.map(([, worth]) => Math.abs(worth)), 1e-12);
+  return [h("h3", {}, "What changed from the default?"), h("div", {class: "scroll"}, h("table", {id: "path"},
+    h("thead", {}, h("tr", {}, h("th", {}, "Change"), h("th", {class: "n"}, "Gain, by the model"), h("th", {}, ""))),
+    h("tbody", {}, path.map(([change, worth]) => h("tr", {}, h("td", {class: "wrap"}, short(change, 160)), h("td", {class: "n"}, signed(worth)),
+      h("td", {}, h("meter", {min: 0, max: largest, value: Math.max(0, worth), "aria-label": `${change}: ${signed(worth)}`}))))))),
+    h("p", {class: "note"}, "From the default to the answer, one parameter at a time, the most valuable first. The worth is what the random forest of “What matters?” predicts at the answer’s limit; captime test --ablation measures it.")];
 }
 
 /** All arms by reward and consumption, and those that no other beats in both. */
@@ -70,7 +82,7 @@ function frontChart(data) {
   const isLog = d3.min(times) > 0 && d3.max(times) / d3.min(times) > 25;
   const byScore = front.every((of) => of.values.terms === "score" && of.values.score !== null);
   const worth = (of) => (byScore ? of.values.score : of.values.terms === "solved" ? of.values.solved : of.values.reward);
-  const label = byScore ? "mean score" : front[0].values.terms === "solved" ? "share solved" : "mean reward";
+  const label = byScore ? `mean ${front[0].values.score_name}` : front[0].values.terms === "solved" ? "share solved" : "mean reward";
   return chart({
     id: "front", title: "Arms that no other arm beats in both", wide: true, legend: (colours) => [{label: "arm on the Pareto front", colour: colours.series[0], symbol: "circle"}, {label: "the answer", colour: colours.series[1], symbol: "circle"}],
     note: "Move along the front to trade reward against time yourself: every other arm is beaten in both by one of these. Arms with fewer than 3 pulls are left out.",
@@ -94,12 +106,12 @@ function testsSection(data) {
     const shown = names.includes("Solved") ? names : ["Solved", ...names];
     const cells = (values) => shown.map((name) => h("td", {class: "n"}, name === "Solved" ? percent(values.solved) : (inTerms(values, resource).find(([own]) => own === name) || ["", "–"])[1]));
     const where = test.instances ? `${several(test.instances, "instance")}${test.seeds > 1 ? `, ${test.seeds} seeds each` : ""}` : several(test.seeds, "seed");
-    return h("div", {}, h("h3", {}, `On ${test.on}: ${where}, limit ${amount(resource, test.limit)}`),
+    return h("div", {}, h("h3", {}, `${test.is_path ? "From the default to the answer, on" : "On"} ${test.on}: ${where}, limit ${amount(resource, test.limit)}`),
       test.done < test.total && h("p", {class: "note"}, `Not finished: ${whole(test.done)} of ${whole(test.total)} runs. Run the same captime test command to resume.`),
       h("div", {class: "scroll"}, h("table", {class: "tested"},
-        h("thead", {}, h("tr", {}, h("th", {}, "Arm"), shown.map((name) => h("th", {class: "n"}, name)), h("th", {}, "Difference from the default"))),
-        h("tbody", {}, test.arms.map((of) => h("tr", {},
-          h("td", {class: "wrap"}, of.is_answer ? "answer: " : of.arm === 1 ? "default: " : "", armLink(of.arm, short(of.label, 90))), cells(of.values), h("td", {class: "wrap"}, of.difference || "–")))))));
+        h("thead", {}, h("tr", {}, h("th", {}, "Arm"), shown.map((name) => h("th", {class: "n"}, name)), h("th", {}, test.is_path ? "Difference from the step before" : "Difference from the default"))),
+        h("tbody", {}, test.arms.map((of, place) => h("tr", {},
+          h("td", {class: "wrap"}, test.is_path && place > 0 ? `step ${place}: ` : of.is_answer ? "answer: " : of.arm === 1 ? "default: " : "", data.armPlace.has(of.arm) ? armLink(of.arm, short(of.label, 90)) : short(of.label, 90)), cells(of.values), h("td", {class: "wrap"}, of.difference || "–")))))));
   });
 }
 
@@ -226,10 +238,10 @@ function importanceSection(data) {
   }
   if (importance.pair && importance.pair.cells.filter((cell) => cell[2] !== null).length > 1) charts.push(heatMap(importance.pair));
   if (importance.scatter && importance.scatter.points.length > 1) charts.push(scatter(importance.scatter));
-  const cards = importance.parameters.filter((of) => of.values.filter((value) => value.gain !== null).length > 1).slice(0, 12).flatMap((of, place) => marginals(of, resource, place));
+  const cards = importance.parameters.filter((of) => of.values.filter((value) => value.arms > 0).length > 1).slice(0, 12).flatMap((of, place) => marginals(of, resource, place));
   return [h("div", {class: "charts"}, charts),
     cards.length > 0 && h("h3", {}, "Value by value"),
-    cards.length > 0 && h("p", {class: "lead"}, "Mean over the pulled arms with this value, each at its own best limit and each with the same weight. Whiskers are 95 % intervals of the mean."),
+    cards.length > 0 && h("p", {class: "lead"}, "Mean over the pulled arms with this value, each at its own best limit and each with the same weight. Whiskers are 95 % intervals of the mean. Arms that never earned a reward have no gain: triangles at the bottom show where they are."),
     h("div", {class: "charts"}, cards)];
 }
 
@@ -246,53 +258,67 @@ const parameterScale = ([name, axis], values) => axis ? {label: name, type: axis
 /** Arms over two parameters, coloured by gain: the darkest tenth of the gains share a colour, so that the good ones differ. */
 function scatter({x, y, points}) {
   const known = points.filter((point) => point[3] !== null);
+  const without = points.filter((point) => point[3] === null);
   const gains = d3.sort(known, (point) => point[3]).map((point) => point[3]);
   const low = d3.quantile(gains, 0.1);
   const {colour, legend} = gainColours(low, gains[gains.length - 1]);
-  const words = (place) => d3.sort(new Set(known.map((point) => point[place])));
+  const words = (place) => d3.sort(new Set(points.map((point) => point[place])));
   return chart({
-    id: "scatter", title: short(`Gain over ${x[0]} and ${y[0]}`, 70), legend: () => legend,
-    note: `One dot per arm with both parameters, at its own best limit. Arms below ${number(low, 3)} share one colour.`,
-    draw: () => ({
+    id: "scatter", title: short(`Gain over ${x[0]} and ${y[0]}`, 70), legend: (colours) => [...(known.length ? legend : []), ...noReward(without.length, colours)],
+    note: `One mark per arm with both parameters, at its own best limit.${known.length ? ` Arms below ${number(low, 3)} share one colour.` : ""}`,
+    draw: ({colours}) => ({
       marginLeft: 70, height: 340, x: parameterScale(x, words(1)), y: parameterScale(y, words(2)),
-      marks: [Plot.dot(known, {x: "1", y: "2", fill: (point) => colour(Math.max(low, point[3])), stroke: "currentColor", strokeOpacity: 0.25, r: 3.5, title: (point) => `arm ${point[0]}\n${x[0]} ${point[1]}, ${y[0]} ${point[2]}\ngain ${number(point[3], 3)}`, tip: true})],
+      marks: [
+        Plot.dot(without, {x: "1", y: "2", symbol: "triangle", stroke: colours.kinds[2], r: 3.5, title: (point) => `arm ${point[0]}\n${x[0]} ${point[1]}, ${y[0]} ${point[2]}\nno reward`, tip: true}),
+        Plot.dot(known, {x: "1", y: "2", fill: (point) => colour(Math.max(low, point[3])), stroke: "currentColor", strokeOpacity: 0.25, r: 3.5, title: (point) => `arm ${point[0]}\n${x[0]} ${point[1]}, ${y[0]} ${point[2]}\ngain ${number(point[3], 3)}`, tip: true}),
+      ],
     }),
   });
 }
 
+/** The entry of a legend for arms that never earned a reward, if there are any. */
+const noReward = (count, colours) => (count ? [{label: "no reward", colour: colours.kinds[2], symbol: "triangle"}] : []);
+
 function heatMap(pair) {
   const known = pair.cells.filter((cell) => cell[2] !== null);
+  const without = pair.cells.filter((cell) => cell[2] === null && cell[4] > 0);
   const {colour, legend} = gainColours(...d3.extent(known, (cell) => cell[2]));
   const xs = [...new Set(pair.cells.map((cell) => cell[0]))];
   const ys = [...new Set(pair.cells.map((cell) => cell[1]))];
   return chart({
-    id: "pair", title: short(`Gain over ${pair.x} and ${pair.y}`, 70), legend: () => known.length ? legend : [],
+    id: "pair", title: short(`Gain over ${pair.x} and ${pair.y}`, 70), legend: (colours) => [...(known.length ? legend : []), ...noReward(without.length, colours)],
     note: "Mean gain of the arms with both values; empty cells were not pulled.",
-    draw: ({width, narrow}) => ({
+    draw: ({width, narrow, colours}) => ({
       marginLeft: 70, marginBottom: xs.length > 8 || narrow ? 76 : 42, padding: 0.03, height: Math.min(640, Math.max(220, ys.length * 22 + 110)),
       x: {label: pair.x, domain: xs, grid: false, type: "band", tickFormat: (text) => short(text, 10), tickRotate: xs.length > 8 || narrow ? -45 : 0, labelOffset: xs.length > 8 || narrow ? 72 : undefined, ticks: xs.filter((_, at) => at % Math.ceil(xs.length / Math.max(2, (width - 90) / 16)) === 0)},
-      y: {label: pair.y, domain: ys, grid: false, type: "band", tickFormat: (text) => short(text, 10)},
+      y: {label: pair.y, labelAnchor: "top", labelArrow: "none", domain: ys, grid: false, type: "band", tickFormat: (text) => short(text, 10)},
       marks: [
-        Plot.cell(known, {x: "0", y: "1", fill: (cell) => colour(cell[2]), title: (cell) => `${pair.x} ${cell[0]}, ${pair.y} ${cell[1]}\ngain ${number(cell[2], 3)}\n${several(cell[3], "arm")}`, tip: true}),
+        Plot.cell(known, {x: "0", y: "1", fill: (cell) => colour(cell[2]), title: (cell) => `${pair.x} ${cell[0]}, ${pair.y} ${cell[1]}\ngain ${number(cell[2], 3)}\n${several(cell[3], "arm")}${cell[4] ? `, ${whole(cell[4])} without a reward` : ""}`, tip: true}),
+        Plot.dot(without, {x: "0", y: "1", symbol: "triangle", fill: colours.kinds[2], r: 3, title: (cell) => `${pair.x} ${cell[0]}, ${pair.y} ${cell[1]}\nno reward\n${several(cell[4], "arm")}`, tip: true}),
         width / xs.length > 70 && Plot.text(known, {x: "0", y: "1", text: (cell) => number(cell[2], 2), fill: (cell) => (d3.lab(colour(cell[2])).l > 60 ? "#000" : "#fff")}),
       ],
     }),
   });
 }
 
+/** How visible arms without a reward are: as much as their share. */
+const share = (value) => Math.max(0.25, value.unrewarded / value.arms);
+
 /** The same for numbers, on their own axis. */
-function onAxis(of, values, {place, told, unit, factor}) {
+function onAxis(of, all, {place, told, unit, factor}) {
+  const [values, without] = [all.filter((value) => value.gain !== null), all.filter((value) => value.unrewarded > 0)];
   const x = {label: of.name, type: of.axis, nice: true};
   const mean = (value) => value.consumption * factor;
   return [
     chart({
-      id: `gain-${place}`, title: short(`Gain by ${of.name}`), legend: (colours) => [{label: "mean gain of arms in a range", colour: colours.series[0], symbol: "circle"}],
+      id: `gain-${place}`, title: short(`Gain by ${of.name}`), legend: (colours) => [{label: "mean gain of arms in a range", colour: colours.series[0], symbol: "circle"}, ...noReward(without.length, colours)],
       draw: ({colours}) => ({
         height: 230, x, y: {label: "gain", insetTop: 6, insetBottom: 6},
         marks: [
           Plot.areaY(values.filter((value) => value.low !== null), {x: "number", y1: "low", y2: "high", fill: colours.series[0], fillOpacity: 0.15}),
           Plot.lineY(values, {x: "number", y: "gain", stroke: colours.series[0], strokeOpacity: 0.5}),
           Plot.dot(values, {x: "number", y: "gain", fill: colours.series[0], r: 3.5, title: told, tip: true}),
+          Plot.dot(without, {x: "number", frameAnchor: "bottom", dy: -4, symbol: "triangle", fill: colours.kinds[2], fillOpacity: share, r: 4, title: told}),
         ],
       }),
     }),
@@ -301,8 +327,8 @@ function onAxis(of, values, {place, told, unit, factor}) {
       draw: ({colours}) => ({
         height: 230, x, y: {label: `consumption (${unit})`, zero: true},
         marks: [
-          Plot.lineY(values, {x: "number", y: mean, stroke: colours.series[1], strokeOpacity: 0.5}),
-          Plot.dot(values, {x: "number", y: mean, fill: colours.series[1], r: 3.5, title: told, tip: true}), Plot.ruleY([0]),
+          Plot.lineY(all, {x: "number", y: mean, stroke: colours.series[1], strokeOpacity: 0.5}),
+          Plot.dot(all, {x: "number", y: mean, fill: colours.series[1], r: 3.5, title: told, tip: true}), Plot.ruleY([0]),
         ],
       }),
     }),
@@ -310,25 +336,28 @@ function onAxis(of, values, {place, told, unit, factor}) {
 }
 
 function marginals(of, resource, place) {
-  const values = of.values.map((value, at) => ({...value, at})).filter((value) => value.gain !== null);
-  const {unit, factor} = resourceUnit(resource, d3.max(values, (value) => value.consumption) || 0);
+  const all = of.values.filter((value) => value.arms > 0);
+  const values = all.filter((value) => value.gain !== null);
+  const without = all.filter((value) => value.unrewarded > 0);
+  const {unit, factor} = resourceUnit(resource, d3.max(all, (value) => value.consumption) || 0);
   const domain = of.values.map((value) => value.value);
   const isTilted = domain.length > 7 || domain.some((text) => text.length > 9);
   const x = {label: of.name, domain, type: "point", grid: false, tickRotate: isTilted ? -40 : 0, tickFormat: (text) => short(text, 12)};
   // A tilted label needs 16 pixels beside the next.
   const thinned = (width) => { const every = Math.ceil(domain.length / Math.max(2, (width - 80) / 16)); return {ticks: domain.filter((_, at) => at % every === 0)}; };
-  const told = (value) => `${of.name} = ${value.value}\ngain ${number(value.gain, 3)}${value.low === null ? "" : ` (${number(value.low, 3)} to ${number(value.high, 3)})`}\nconsumption ${amount(resource, value.consumption)}\n${several(value.arms, "arm")}, ${several(value.pulls, "pull")}`;
-  if (of.axis) return onAxis(of, values, {place, told, unit, factor});
+  const told = (value) => `${of.name} = ${value.value}\n${value.unrewarded ? `${whole(value.unrewarded)} of ${several(value.arms, "arm")} without a reward\n` : ""}gain ${number(value.gain, 3)}${value.low === null ? "" : ` (${number(value.low, 3)} to ${number(value.high, 3)})`}\nconsumption ${amount(resource, value.consumption)}\n${several(value.arms, "arm")}, ${several(value.pulls, "pull")}`;
+  if (of.axis) return onAxis(of, all, {place, told, unit, factor});
   if (x.tickRotate) x.labelOffset = 72;
   const common = {height: x.tickRotate ? 260 : 230, marginBottom: x.tickRotate ? 76 : 40};
   return [
     chart({
-      id: `gain-${place}`, title: short(`Gain by ${of.name}`), legend: (colours) => [{label: "mean gain", colour: colours.series[0], symbol: "circle"}],
+      id: `gain-${place}`, title: short(`Gain by ${of.name}`), legend: (colours) => [{label: "mean gain", colour: colours.series[0], symbol: "circle"}, ...noReward(without.length, colours)],
       draw: ({colours, width}) => ({
         ...common, x: {...x, ...thinned(width)}, y: {label: "gain", insetTop: 6, insetBottom: 6},
         marks: [
           Plot.ruleX(values.filter((value) => value.low !== null), {x: "value", y1: "low", y2: "high", stroke: colours.series[0], strokeOpacity: 0.6, strokeWidth: 2}),
           Plot.dot(values, {x: "value", y: "gain", fill: colours.series[0], r: 4, title: told, tip: true}),
+          Plot.dot(without, {x: "value", frameAnchor: "bottom", dy: -4, symbol: "triangle", fill: colours.kinds[2], fillOpacity: share, r: 4, title: told}),
         ],
       }),
     }),
@@ -336,7 +365,7 @@ function marginals(of, resource, place) {
       id: `consumption-${place}`, title: short(`Consumption by ${of.name}`), legend: (colours) => [{label: "mean consumption of a pull", colour: colours.series[1], fill: 0.85}],
       draw: ({colours, width}) => ({
         ...common, x: {...x, type: "band", padding: 0.25, ...thinned(width)}, y: {label: `consumption (${unit})`, zero: true},
-        marks: [Plot.barY(values, {x: "value", y: (value) => value.consumption * factor, fill: colours.series[1], fillOpacity: 0.85, title: told, tip: true}), Plot.ruleY([0])],
+        marks: [Plot.barY(all, {x: "value", y: (value) => value.consumption * factor, fill: colours.series[1], fillOpacity: 0.85, title: told, tip: true}), Plot.ruleY([0])],
       }),
     }),
   ];

@@ -27,10 +27,10 @@ use std::path::Path;
 use fields::Fields;
 
 use super::keys;
-use super::model::{Compare, MOST_SLOTS, Pin, Scenario, Slots, Target};
+use super::model::{Compare, MOST_SLOTS, Pin, Scenario, Slots, Target, resolve};
 use super::raw::{Node, Raw};
 use super::template::Piece;
-use super::{Caution, Fault, Mistake, Notice};
+use super::{Caution, Fault, Features, Mistake, Notice};
 use crate::yaml::Span;
 
 /// What is known while a scenario is checked, and the mistakes so far.
@@ -119,6 +119,10 @@ impl Check<'_> {
             (Some(kind), Some(node)) => kind.read(self, node),
             _ => None,
         };
+        let features = fields.take(self, "features").and_then(|node| {
+            let known = target.as_ref().map_or(&[][..], Target::instances);
+            self.features(node, known)
+        });
         fields.finish(self);
         let parts = together::Parts {
             kind,
@@ -154,9 +158,29 @@ impl Check<'_> {
             seed: seed? as u64,
             stop_on_first_failures: stop?,
             compare: compare?,
+            features,
             retries: retries? as u32,
             test: None,
         })
+    }
+
+    /// The features of instances; `known` are those that the scenario names itself.
+    fn features(&mut self, node: &Node, known: &[String]) -> Option<Features> {
+        let path = resolve(self.folder, &self.text(node, "features")?);
+        let features = match Features::read(&path) {
+            Ok(features) => features,
+            Err(fault) => {
+                self.fault(node.at, fault);
+                return None;
+            }
+        };
+        let (missing, count) = (features.missing(known), known.len());
+        if count > 0 && missing == count {
+            self.fault(node.at, Fault::OtherFeatures { path });
+        } else if missing > 0 {
+            self.caution(node.at, Caution::MissingFeatures { missing, count });
+        }
+        Some(features)
     }
 
     /// The run's name: as given, or that of the file.

@@ -160,6 +160,12 @@ impl Fault {
             Self::Recursive => text("write the value in full"),
             Self::NotUtf8 => text("save it as UTF-8, if it is a YAML file"),
             Self::Unreadable { .. } => text("paths are relative to the scenario's folder"),
+            Self::BadFeatures { .. } => text(
+                "write a heading, then an instance and its numbers on each line: `a.cnf,120,4.2`",
+            ),
+            Self::OtherFeatures { .. } => {
+                text("write instances in its first column as the scenario names them")
+            }
             Self::NoScenario { .. } | Self::Empty => {
                 text("`captime init` writes a scenario to start from")
             }

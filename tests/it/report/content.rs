@@ -264,3 +264,88 @@ fn a_run_writes_its_report_on_the_way() {
         "the last one is of all"
     );
 }
+
+/// Half of the values always fail: they stay in the charts, as what they are.
+#[test]
+fn arms_that_only_failed_are_counted_value_by_value() {
+    let test_run = TestRun::new(
+        "name: brittle
+target:
+  command: [sh, -c, 'test {a} -lt 4 && echo score=0.{a}{b}']
+  reward: {stdout: 'score=(\\S+)'}
+arms: {grid: {a: [1, 2, 3, 4, 5, 6], b: [1, 2]}}
+limits: {of: wall, grid: [20s]}
+policy: uniform
+budget: {rounds: 24}
+stop_on_first_failures: false
+slots: 1
+",
+    );
+    test_run.run(0, &["--quiet"]);
+    let (text, _) = expect(
+        &test_run.captime(&["report", "brittle", "--format", "json", "--out", "-"]),
+        0,
+    );
+    let page: Value = serde_json::from_str(&text).unwrap();
+    let parameters = page["importance"]["parameters"].as_array().unwrap();
+    let of = parameters.iter().find(|of| of["name"] == "a").unwrap();
+    for value in of["values"].as_array().unwrap() {
+        let is_failing = value["value"].as_str().unwrap().parse::<u32>().unwrap() > 3;
+        let unrewarded = if is_failing { 2 } else { 0 };
+        assert_eq!(
+            (&value["arms"], &value["unrewarded"]),
+            (&2.into(), &unrewarded.into()),
+            "{value}"
+        );
+        assert_eq!(value["gain"].is_null(), is_failing, "{value}");
+    }
+}
+
+/// Features of instances are checked, and the report says which go with a bad answer.
+#[test]
+fn features_are_set_against_the_gain() {
+    let scenario = "name: featured
+target:
+  command: [sh, -c, 'echo score=0.$((95 - 5 * {instance}))']
+  instances: [\"1\", \"2\", \"3\", \"4\", \"5\", \"6\", \"7\", \"8\", \"9\", \"10\", \"11\", \"12\"]
+  reward: {stdout: 'score=(\\S+)'}
+arms: {list: [{a: 1}, {a: 2}]}
+limits: {of: wall, grid: [20s]}
+price: {cost: x, penalty: 10 * x}
+policy: uniform
+budget: {rounds: 48}
+features: features.csv
+slots: 2
+";
+    let test_run = TestRun::new(scenario);
+    let table = |last: &str| {
+        let mut table = String::from("instance,size,luck\n");
+        for instance in 1..12 {
+            let luck = instance * 5 % 12;
+            table.push_str(&format!("{instance},{},{luck}\n", 100 * instance));
+        }
+        table + last
+    };
+    test_run.write("features.csv", &table("12,big,1\n"));
+    let (_, said) = test_run.run(2, &["--quiet"]);
+    assert!(
+        said.contains("line 13: `big` in column `size` is not a number"),
+        "{said}"
+    );
+    test_run.write("features.csv", &table("12,1200,0\n"));
+    test_run.run(0, &["--quiet"]);
+    let (text, _) = expect(
+        &test_run.captime(&["report", "featured", "--format", "json", "--out", "-"]),
+        0,
+    );
+    let page: Value = serde_json::from_str(&text).unwrap();
+    let instances = &page["instances"];
+    let first = &instances["features"][0];
+    assert_eq!(first["name"], "size", "{instances}");
+    assert!(first["correlation"].as_f64().unwrap() < -0.9, "{first}");
+    assert!(
+        first["at_worst"].as_f64() > first["elsewhere"].as_f64(),
+        "{first}"
+    );
+    assert_eq!(instances["worst"][0]["name"], "12", "{instances}");
+}
