@@ -50,6 +50,7 @@ pub(super) enum LinkEvent {
         node: Box<Node>,
         slots: usize,
         enforcement: Value,
+        shared_cpus: Vec<usize>,
     },
     /// A pull ended.
     Ended {
@@ -211,8 +212,17 @@ impl Link {
                     FromAgent::Beat => {
                         frames::send(&mut engine.stdin, &ToAgent::Beat).await?;
                     }
-                    FromAgent::Opened { slots, enforcement } => {
-                        return Ok((node, slots, enforcement));
+                    FromAgent::Opened {
+                        slots,
+                        enforcement,
+                        shared_cpus,
+                    } => {
+                        return Ok(LinkEvent::Up {
+                            node,
+                            slots,
+                            enforcement,
+                            shared_cpus,
+                        });
                     }
                     FromAgent::Refused { why } => return Err(Broken::Useless(why)),
                     FromAgent::Leaving { why } => return Err(Broken::Lost(why)),
@@ -220,16 +230,12 @@ impl Link {
                 }
             }
         };
-        let (node, slots, enforcement) = tokio::select! {
+        let up = tokio::select! {
             opened = opening => opened?,
             () = over(&mut self.commands) => return Ok(()),
         };
         *was_up = true;
-        self.tell(LinkEvent::Up {
-            node,
-            slots,
-            enforcement,
-        });
+        self.tell(up);
         self.carry(engine, lost_after).await
     }
 

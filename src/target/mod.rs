@@ -22,6 +22,7 @@ pub mod paste;
 mod prepare;
 mod runner;
 mod running;
+mod serving;
 mod slots;
 pub mod wrapper;
 
@@ -30,4 +31,5 @@ pub use outcome::{Failing, Guard, Inexact, Measured, Outcome};
 pub use prepare::{PrepareError, PreparedTarget, dataset, prepare};
 pub use runner::{Cancel, Enforcement, Runner, Running};
 pub use running::{Ended, Ending, Ends, InVirtualTime, PoolChange, SlotPool, Start, Target};
+pub use serving::Serving;
 pub use slots::{CpuClaim, allowed_cpus};
