@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::frames::{self, FrameError, Reader};
 use super::message::{End, FromAgent, Open, ToAgent};
 use super::node::Node;
+use super::places::is_allocation_over;
 use crate::round::Round;
 
 /// How long an agent may take to say hello, and be silent until it is ready. A Slurm step may have to wait for its
@@ -167,6 +168,9 @@ impl Link {
         let is_farewell = matches!(broken, Broken::Over);
         let (status, said) = engine.end(is_farewell).await;
         match broken {
+            Broken::Lost(_) if is_allocation_over(&said) => {
+                Broken::Useless("the allocation has ended".into())
+            }
             // The engine's own message is more useful than the end of a stream.
             Broken::Lost(why) => Broken::Lost(match (status, said) {
                 // An agent that could say why it leaves has said it on both streams.

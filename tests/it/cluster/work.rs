@@ -1,6 +1,6 @@
 //! What a node runs is what this machine would run: forests, open spaces, limits, and the pulls of other programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
@@ -109,12 +109,12 @@ fn arms_of_an_open_space_reach_their_node() {
     let heads = rows.headers().unwrap().clone();
     let column = |name: &str| heads.iter().position(|head| head == name).unwrap();
     let (value, score) = (column("t"), column("score"));
-    let mut arms = BTreeMap::new();
+    let mut arms = BTreeSet::new();
     for row in rows.records() {
         let row = row.unwrap();
         let number = |column: usize| row[column].parse::<f64>().unwrap();
         assert!((number(value) - number(score)).abs() < 1e-12, "{row:?}");
-        arms.insert(row[value].to_owned(), ());
+        arms.insert(row[value].to_owned());
     }
     assert!(arms.len() > 2, "{arms:?}");
     nothing_is_left(&marker);
