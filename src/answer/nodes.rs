@@ -4,7 +4,7 @@
 //! the same instance under the same limit. The logarithm of what a run consumed is the effect of what it ran plus the
 //! effect of its node, fitted by least squares.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
@@ -24,6 +24,8 @@ const NOTABLE: f64 = 0.05;
 pub struct NodeRow {
     /// Its name.
     pub node: String,
+    /// Pulls at a time in the last session that used it.
+    pub slots: u64,
     /// Pulls that ended there.
     pub rounds: u64,
     /// Pulls that were lost with it.
@@ -75,6 +77,7 @@ pub struct Nodes {
     places: HashMap<String, usize>,
     rounds: Vec<u64>,
     lost: BTreeMap<String, u64>,
+    slots: BTreeMap<String, u64>,
     cells: HashMap<Cell, Vec<(usize, Mean)>>,
     /// In the order in which they were first run, so that sums do not depend on hashes.
     order: Vec<Cell>,
@@ -128,6 +131,11 @@ impl Nodes {
         }
     }
 
+    /// A session uses this many slots of a node.
+    pub fn set_slots(&mut self, node: &str, slots: u64) {
+        self.slots.insert(node.to_owned(), slots);
+    }
+
     /// A pull was lost with its node.
     pub fn add_lost(&mut self, node: &str) {
         *self.lost.entry(node.to_owned()).or_default() += 1;
@@ -143,27 +151,22 @@ impl Nodes {
     /// A line for every node; none if all pulls ran at home.
     pub fn rows(&self) -> Vec<NodeRow> {
         let paces = self.paces();
-        let known = self.names.iter().enumerate();
-        let mut rows: Vec<NodeRow> = known
-            .map(|(place, name)| NodeRow {
-                node: name.clone(),
-                rounds: self.rounds[place],
-                lost: self.lost.get(name).copied().unwrap_or(0),
-                pace: paces[place],
-            })
+        let all: BTreeSet<&String> = (self.names.iter())
+            .chain(self.lost.keys())
+            .chain(self.slots.keys())
             .collect();
-        let only_lost = self
-            .lost
-            .iter()
-            .filter(|(name, _)| !self.places.contains_key(*name));
-        rows.extend(only_lost.map(|(name, lost)| NodeRow {
-            node: name.clone(),
-            rounds: 0,
-            lost: *lost,
-            pace: None,
-        }));
-        rows.sort_by(|a, b| a.node.cmp(&b.node));
-        rows
+        let count = |of: &BTreeMap<String, u64>, name: &str| of.get(name).copied().unwrap_or(0);
+        let row = |name: &String| {
+            let place = self.places.get(name);
+            NodeRow {
+                node: name.clone(),
+                slots: count(&self.slots, name),
+                rounds: place.map_or(0, |place| self.rounds[*place]),
+                lost: count(&self.lost, name),
+                pace: place.and_then(|place| paces[*place]),
+            }
+        };
+        all.into_iter().map(row).collect()
     }
 
     fn place(&mut self, node: &str) -> usize {

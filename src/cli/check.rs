@@ -69,12 +69,11 @@ impl Check {
         if let (Target::Command(command), None) = (&scenario.target, &scenario.nodes) {
             machine::write_contain(command.contain, &mut std::io::stdout().lock())?;
         }
-        if scenario.nodes.is_some() {
-            nodes::run(&scenario)?;
-        }
         match self.tries {
-            Some(count) => dry_run::run(&scenario, count),
-            None => Ok(Exit::Done),
+            Some(count) => return dry_run::run(&scenario, count),
+            None if scenario.nodes.is_some() => nodes::run(&scenario)?,
+            None => {}
         }
+        Ok(Exit::Done)
     }
 }

@@ -2,7 +2,6 @@
 
 mod request;
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -16,7 +15,7 @@ use crate::cluster::start_slots;
 use crate::orchestrator::Signals;
 use crate::round::{Observation, Price, Seen};
 use crate::scenario::{Pin, Scenario};
-use crate::target::{Ended, Ending, Outcome, SlotPool, prepare};
+use crate::target::{Ended, Ending, Outcome, Serving, SlotPool, prepare};
 use request::{Request, Requests};
 
 const EXAMPLES: &str = r#"With --lines, every line of stdin is a pull, and every pull gets one line on stdout:
@@ -115,8 +114,8 @@ pub fn run(args: PullArgs) -> Result<Exit, Failure> {
     };
     let runtime = runtime()?;
     let ended = runtime.block_on(async {
-        let mut slots = start_slots(&scenario, target, args.slots as usize, Pin::Never).await?;
-        let mut session = Session::new(&scenario, &requests, &mut slots.pool);
+        let slots = start_slots(&scenario, target, args.slots as usize, Pin::Never).await?;
+        let mut session = Session::new(&scenario, &requests, slots.pool);
         let mut signals = Signals::listen().map_err(Failure::ours)?;
         let ended = if let Some(request) = one {
             session.start(request);
@@ -125,9 +124,9 @@ pub fn run(args: PullArgs) -> Result<Exit, Failure> {
             let input = read_lines().map_err(Failure::ours)?;
             session.serve(Some(input), &mut signals).await
         };
-        let is_hasty = matches!(ended, Ok(Served::Hastily));
-        if !is_hasty {
-            slots.close().await;
+        drop(session);
+        if !matches!(ended, Ok(Served::Hastily)) {
+            slots.agents.left().await;
         }
         ended
     });
@@ -176,22 +175,18 @@ enum Served {
 /// Runs requests in slots and writes their ends.
 struct Session<'a> {
     requests: &'a Requests<'a>,
-    pool: &'a mut SlotPool,
+    serving: Serving<Request>,
     price: Option<Price>,
-    running: BTreeMap<usize, Request>,
-    free: Vec<usize>,
     lost: u64,
 }
 
 impl<'a> Session<'a> {
-    fn new(scenario: &Scenario, requests: &'a Requests<'a>, pool: &'a mut SlotPool) -> Self {
+    fn new(scenario: &Scenario, requests: &'a Requests<'a>, pool: SlotPool) -> Self {
         let grid = scenario.limits.from.grid();
         Self {
             requests,
             price: grid.map(|grid| scenario.price(grid.max())),
-            running: BTreeMap::new(),
-            free: (0..pool.slots.max(1)).rev().collect(),
-            pool,
+            serving: Serving::new(pool),
             lost: 0,
         }
     }
@@ -204,17 +199,18 @@ impl<'a> Session<'a> {
     ) -> Result<Served, Failure> {
         let mut number = 0;
         loop {
-            if input.is_none() && self.running.is_empty() {
+            if input.is_none() && self.serving.is_idle() {
                 return Ok(Served::All { lost: self.lost });
             }
+            let is_free = self.serving.free().is_some();
             tokio::select! {
                 biased;
                 () = signals.next() => return Ok(self.stop(signals).await),
-                Some(ended) = self.pool.ends.recv() => {
+                Some(ended) = self.serving.ended() => {
                     let written = self.ended(ended);
                     self.unless_gone(written, signals).await?;
                 }
-                line = next(&mut input), if !self.free.is_empty() => match line {
+                line = next(&mut input), if is_free => match line {
                     None => input = None,
                     Some(line) => {
                         number += 1;
@@ -236,17 +232,17 @@ impl<'a> Session<'a> {
 
     fn start(&mut self, mut request: Request) {
         // Only called with a free slot.
-        let Some(slot) = self.free.pop() else { return };
+        let Some(slot) = self.serving.free() else {
+            return;
+        };
         request.start.slot = slot;
-        self.pool.target.start(request.start.clone());
-        self.running.insert(slot, request);
+        self.serving.start(request.start.clone(), request);
     }
 
     fn ended(&mut self, ended: Ended) -> std::io::Result<()> {
-        let Some(request) = self.running.remove(&ended.slot) else {
+        let Some(request) = self.serving.release(ended.slot) else {
             return Ok(());
         };
-        self.free.push(ended.slot);
         let mut answer = self.requests.echo(&request);
         match ended.ending {
             // Nothing ran before, so the scenario may be at fault.
@@ -319,20 +315,12 @@ impl<'a> Session<'a> {
 
     /// Stops everything that runs and waits for it, unless the user asks again.
     async fn stop(&mut self, signals: &mut Signals) -> Served {
-        for slot in self.running.keys() {
-            self.pool.target.stop(*slot);
+        self.serving.stop_all();
+        tokio::select! {
+            biased;
+            () = signals.next() => Served::Hastily,
+            () = self.serving.until_idle() => Served::Interrupted,
         }
-        while !self.running.is_empty() {
-            tokio::select! {
-                biased;
-                () = signals.next() => return Served::Hastily,
-                Some(ended) = self.pool.ends.recv() => {
-                    self.running.remove(&ended.slot);
-                }
-                else => break,
-            }
-        }
-        Served::Interrupted
     }
 }
 

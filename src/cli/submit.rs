@@ -168,9 +168,10 @@ fn script(
          {} run {} &\n\
          captime=$!\n\
          cancelled=\n\
-         # Slurm sends USR1 shortly before the time limit, and TERM when the job is cancelled or preempted.\n\
+         # Slurm sends USR1 to this script shortly before the time limit. When the job is cancelled or preempted,\n\
+         # it sends TERM to this script and to captime.\n\
          trap 'kill -TERM \"$captime\"' USR1\n\
-         trap 'cancelled=yes; kill -TERM \"$captime\"' TERM\n\
+         trap 'cancelled=yes' TERM\n\
          wait \"$captime\"\n\
          status=$?\n\
          # A signal interrupts `wait`, not captime.\n\

@@ -9,7 +9,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
@@ -19,7 +18,7 @@ use super::message::{FromAgent, Open, ToAgent};
 use super::node::Node;
 use crate::round::ArmId;
 use crate::space::{self, Configuration};
-use crate::target::{Ended, Ending, Start, Target};
+use crate::target::{Ended, Ending, Serving, SlotPool, Start};
 
 /// How long the end of a pull that died of a signal is held back. An engine that ends a job signals the pulls and the
 /// agent at the same time. A pull that died of that is lost, not failed.
@@ -31,20 +30,8 @@ const LAST: Duration = Duration::from_secs(10);
 /// How long to wait for the first message.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A target on this node, ready to run pulls.
-pub struct Workplace {
-    /// What runs them.
-    pub target: Box<dyn Target>,
-    /// Where their ends arrive.
-    pub ends: UnboundedReceiver<Ended>,
-    /// How many pulls run at a time.
-    pub slots: usize,
-    /// Which limits are enforced.
-    pub enforcement: Value,
-}
-
-/// Makes a workplace, or says why this node cannot run the pulls.
-pub type Opening = Pin<Box<dyn Future<Output = Result<Workplace, String>>>>;
+/// Makes the slots of this node, or says why it cannot run the pulls.
+pub type Opening = Pin<Box<dyn Future<Output = Result<SlotPool, String>>>>;
 
 /// Why an agent exited.
 #[derive(Debug, thiserror::Error)]
@@ -104,8 +91,7 @@ where
         heard: Instant::now(),
         lost_after: PATIENCE,
         held: VecDeque::new(),
-        busy: vec![],
-        workplace: None,
+        serving: None,
         arms: HashMap::new(),
     };
     let left = agent.work(node, stopped, open).await;
@@ -136,9 +122,7 @@ struct Agent<R> {
     lost_after: Duration,
     /// Ends that are held back, each with the time until which.
     held: VecDeque<(Instant, Ended)>,
-    /// The round that runs in each slot.
-    busy: Vec<Option<Start>>,
-    workplace: Option<Workplace>,
+    serving: Option<Serving<()>>,
     /// The arms of an open space that have been received.
     arms: HashMap<ArmId, Arc<Configuration>>,
 }
@@ -194,30 +178,34 @@ impl<R: AsyncRead + Unpin> Agent<R> {
                             });
                             self.arms.insert(arm, Arc::new(configuration.collect()));
                         }
-                        Ok(ToAgent::Pull { slot, round, pull, seed }) => {
-                            let configuration = self.arms.get(&pull.arm).cloned();
+                        Ok(ToAgent::Pull { slot, round, pull, seed, is_sent }) => {
+                            let configuration = self.arms.get(&pull.arm).filter(|_| is_sent).cloned();
                             let start = Start { slot, round, pull, seed, configuration };
-                            if !self.start(start) {
+                            if !(self.serving.as_mut()).is_some_and(|serving| serving.start(start, ())) {
                                 return Left::OutOfTurn("pull");
                             }
                         }
-                        Ok(ToAgent::Stop { slot }) => self.stop(slot),
+                        Ok(ToAgent::Stop { slot }) => {
+                            if let Some(serving) = &mut self.serving {
+                                serving.stop(slot);
+                            }
+                        }
                         Ok(ToAgent::Beat) => {}
                         Ok(ToAgent::Bye) | Err(FrameError::Closed) => return Left::Dismissed,
                         Err(error) => return Left::Stream(error),
                     }
                 }
-                Some(ended) = next_end(&mut self.workplace) => self.ended(ended),
+                Some(ended) = next_end(&mut self.serving) => self.ended(ended),
                 opened = opened(&mut opening) => {
                     opening = None;
                     match opened {
-                        Ok(workplace) => {
-                            self.busy = vec![None; workplace.slots];
+                        Ok(pool) => {
                             self.say(FromAgent::Opened {
-                                slots: workplace.slots,
-                                enforcement: workplace.enforcement.clone(),
+                                slots: pool.slots,
+                                enforcement: pool.enforcement.clone(),
+                                shared_cpus: pool.cpus.shared.clone(),
                             });
-                            self.workplace = Some(workplace);
+                            self.serving = Some(Serving::new(pool));
                         }
                         // The orchestrator closes the stream.
                         Err(why) => self.say(FromAgent::Refused { why }),
@@ -240,28 +228,6 @@ impl<R: AsyncRead + Unpin> Agent<R> {
         }
     }
 
-    /// Starts a pull; false if its slot is not free.
-    fn start(&mut self, start: Start) -> bool {
-        let Some(workplace) = &mut self.workplace else {
-            return false;
-        };
-        match self.busy.get_mut(start.slot) {
-            Some(free @ None) => {
-                *free = Some(start.clone());
-                workplace.target.start(start);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn stop(&mut self, slot: usize) {
-        let is_busy = self.busy.get(slot).is_some_and(Option::is_some);
-        if let Some(workplace) = self.workplace.as_mut().filter(|_| is_busy) {
-            workplace.target.stop(slot);
-        }
-    }
-
     fn ended(&mut self, ended: Ended) {
         if may_have_been_signalled(&ended.ending) {
             self.held.push_back((Instant::now() + HOLD, ended));
@@ -271,8 +237,8 @@ impl<R: AsyncRead + Unpin> Agent<R> {
     }
 
     fn tell(&mut self, ended: Ended) {
-        if let Some(slot) = self.busy.get_mut(ended.slot) {
-            *slot = None;
+        if let Some(serving) = &mut self.serving {
+            serving.release(ended.slot);
         }
         self.say(FromAgent::Ended {
             slot: ended.slot,
@@ -283,26 +249,14 @@ impl<R: AsyncRead + Unpin> Agent<R> {
 
     /// Ends everything that runs, and waits for it.
     async fn end_all(&mut self) {
-        for (_, ended) in self.held.drain(..) {
-            self.busy[ended.slot] = None;
-        }
-        let Some(mut workplace) = self.workplace.take() else {
+        let Some(mut serving) = self.serving.take() else {
             return;
         };
-        for (slot, running) in self.busy.iter().enumerate() {
-            if running.is_some() {
-                workplace.target.stop(slot);
-            }
+        for (_, ended) in self.held.drain(..) {
+            serving.release(ended.slot);
         }
-        let last = Instant::now() + LAST;
-        while self.busy.iter().any(Option::is_some) {
-            let Ok(Some(ended)) = tokio::time::timeout_at(last, workplace.ends.recv()).await else {
-                break;
-            };
-            if let Some(slot) = self.busy.get_mut(ended.slot) {
-                *slot = None;
-            }
-        }
+        serving.stop_all();
+        let _ = tokio::time::timeout(LAST, serving.until_idle()).await;
     }
 }
 
@@ -320,11 +274,11 @@ fn may_have_been_signalled(ending: &Ending) -> bool {
         )
 }
 
-async fn next_end(workplace: &mut Option<Workplace>) -> Option<Ended> {
-    workplace.as_mut()?.ends.recv().await
+async fn next_end(serving: &mut Option<Serving<()>>) -> Option<Ended> {
+    serving.as_mut()?.ended().await
 }
 
-async fn opened(opening: &mut Option<Opening>) -> Result<Workplace, String> {
+async fn opened(opening: &mut Option<Opening>) -> Result<SlotPool, String> {
     match opening {
         Some(opening) => opening.await,
         None => std::future::pending().await,
@@ -340,7 +294,8 @@ async fn released(until: Option<Instant>) -> Option<()> {
 mod tests {
     use super::*;
     use crate::round::{Limit, Pull, Round};
-    use crate::target::{Ends, Measured, Outcome};
+    use crate::target::{Ends, Measured, Outcome, Target};
+    use serde_json::Value;
     use std::sync::Mutex;
     use tokio::io::{DuplexStream, duplex, split};
 
@@ -390,25 +345,16 @@ mod tests {
 
     async fn scene() -> Scene {
         let (ours, theirs) = duplex(1 << 16);
-        let (ends, inbox) = unbounded_channel();
-        let puppet = Puppet {
-            ends,
-            log: Arc::default(),
-        };
-        let target = puppet.clone();
+        let mut puppet = None;
+        let pool = SlotPool::new(2, |ends| {
+            let log = Arc::default();
+            Box::new(puppet.insert(Puppet { ends, log }).clone())
+        });
+        let puppet = puppet.unwrap();
         let (signal, signalled) = tokio::sync::oneshot::channel();
         let (input, output) = split(theirs);
         let agent = tokio::task::spawn_local(async move {
-            let open = move |_: Open| -> Opening {
-                Box::pin(async move {
-                    Ok(Workplace {
-                        target: Box::new(target),
-                        ends: inbox,
-                        slots: 2,
-                        enforcement: Value::Null,
-                    })
-                })
-            };
+            let open = move |_: Open| -> Opening { Box::pin(std::future::ready(Ok(pool))) };
             let stopped = async {
                 if signalled.await.is_err() {
                     std::future::pending::<()>().await;
@@ -468,6 +414,7 @@ mod tests {
                 round: Round(1),
                 pull: pull(),
                 seed: 1,
+                is_sent: false,
             };
             frames::send(&mut self.to, &message).await.unwrap();
             while self.puppet.log.lock().unwrap().is_empty() {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Files up to this size are compared by content, larger ones by their size.
-const HASHED: u64 = 64 << 20;
+/// Instances and programs up to this size are compared by content, larger ones by their size.
+pub const HASHED: u64 = 64 << 20;
 
 /// A file where the orchestrator runs, to compare with the one on a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,14 +21,14 @@ pub struct FileMark {
 }
 
 impl FileMark {
-    /// Describes a plain file. `None` if there is no such file here.
-    pub fn of(path: &Path) -> Option<Self> {
+    /// Describes a plain file, with its content if it has at most this many bytes. `None` if there is no such file here.
+    pub fn of(path: &Path, hashed: u64) -> Option<Self> {
         let path = std::path::absolute(path).ok()?;
         let meta = std::fs::metadata(&path).ok()?;
         let hash = || hash(&path).ok();
         meta.is_file().then(|| Self {
             size: meta.len(),
-            hash: (meta.len() <= HASHED).then(hash).flatten(),
+            hash: (meta.len() <= hashed).then(hash).flatten(),
             path: path.clone(),
         })
     }
@@ -75,14 +75,23 @@ mod tests {
     fn a_file_that_is_missing_or_different_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.cnf");
-        assert_eq!(FileMark::of(&path), None);
+        assert_eq!(FileMark::of(&path, HASHED), None);
         std::fs::write(&path, "p cnf 1 1").unwrap();
-        let mark = FileMark::of(&path).unwrap();
+        let mark = FileMark::of(&path, HASHED).unwrap();
         assert_eq!(mark.fault(), None);
         std::fs::write(&path, "p cnf 2 1").unwrap();
         assert!(mark.fault().unwrap().contains("differs"));
+        // A large file is known by its size alone.
+        let mark = FileMark::of(&path, 8).unwrap();
+        assert_eq!(mark.hash, None);
+        std::fs::write(&path, "p cnf 3 1").unwrap();
+        assert_eq!(mark.fault(), None);
         std::fs::remove_file(&path).unwrap();
         assert!(mark.fault().unwrap().contains("missing"));
-        assert_eq!(FileMark::of(folder.path()), None, "a folder is no file");
+        assert_eq!(
+            FileMark::of(folder.path(), HASHED),
+            None,
+            "a folder is no file"
+        );
     }
 }

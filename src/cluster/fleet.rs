@@ -1,6 +1,6 @@
 //! All agents of a run as one target: each pull goes to a node with a free slot, and a lost node loses only what it was running.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use super::message::{End, Open, ToAgent};
 use super::node::Node;
 use crate::quantity::{counted, seconds};
 use crate::round::{ArmId, Pull};
+use crate::space::Configuration;
 use crate::target::{Ended, Ending, Ends, PoolChange, SlotPool, Start, Target};
 
 /// A node that loses this many pulls in a row, while its stream works, is withdrawn.
@@ -103,6 +104,9 @@ pub struct NodeStatus {
     pub facts: Node,
     /// Which limits are enforced.
     pub enforcement: Value,
+    /// CPUs to which another captime there has pinned its slots.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shared_cpus: Vec<usize>,
 }
 
 /// One line for people: `n1: 2 slots, 2 CPUs, cgroup2, memory kept by cgroup2, 58m left`.
@@ -124,10 +128,15 @@ impl std::fmt::Display for NodeStatus {
         if let Some(memory) = facts.memory {
             write!(to, ", memory {memory}")?;
         }
-        match facts.time_left {
-            Some(left) => write!(to, ", {} left", seconds(left.floor())),
-            None => Ok(()),
+        if let Some(left) = facts.time_left {
+            write!(to, ", {} left", seconds(left.floor()))?;
         }
+        if !self.shared_cpus.is_empty() {
+            let shared = self.shared_cpus.iter().map(ToString::to_string);
+            let shared = shared.collect::<Vec<_>>().join(", ");
+            write!(to, ", shares CPUs {shared} with another captime")?;
+        }
+        Ok(())
     }
 }
 
@@ -178,7 +187,7 @@ impl Cluster {
                     state: State::Absent,
                     strikes: 0,
                     is_missed: false,
-                    arms: HashSet::new(),
+                    arms: HashMap::new(),
                 }
             });
             let fleet = Fleet {
@@ -267,7 +276,7 @@ impl Cluster {
             cpus: crate::target::CpuClaim::default(),
             changes: Some(changes),
         };
-        (pool, Agents(self.left))
+        (pool, Agents(Some(self.left)))
     }
 
     /// Ends all agents and waits until they have left.
@@ -277,13 +286,16 @@ impl Cluster {
     }
 }
 
-/// The agents of a pool.
-pub struct Agents(oneshot::Receiver<()>);
+/// The agents of a pool. There are none if its slots are on this machine.
+#[derive(Default)]
+pub struct Agents(Option<oneshot::Receiver<()>>);
 
 impl Agents {
     /// Waits until all of them have left. They leave when their pool is dropped.
     pub async fn left(self) {
-        let _ = self.0.await;
+        if let Some(left) = self.0 {
+            let _ = left.await;
+        }
     }
 }
 
@@ -314,8 +326,8 @@ struct Member {
     strikes: u32,
     /// Whether its absence was reported since it was last there.
     is_missed: bool,
-    /// Arms of an open space that were sent since then.
-    arms: HashSet<ArmId>,
+    /// The configurations of an open space that were sent since then.
+    arms: HashMap<ArmId, Arc<Configuration>>,
 }
 
 enum State {
@@ -324,6 +336,8 @@ enum State {
     Up {
         /// The slot of the run whose pull is in each slot of the agent.
         slots: Vec<Option<usize>>,
+        /// The slots of the agent that are free.
+        free: Vec<usize>,
         ends_at: Option<Instant>,
     },
     Withdrawn {
@@ -396,15 +410,26 @@ impl Fleet {
                 node,
                 slots,
                 enforcement,
-            } => self.up(number, *node, slots, enforcement),
+                shared_cpus,
+            } => {
+                let status = NodeStatus {
+                    node: self.members[number].name.to_string(),
+                    slots,
+                    facts: *node,
+                    enforcement,
+                    shared_cpus,
+                };
+                self.up(number, status);
+            }
             LinkEvent::Ended { slot, round, end } => {
-                let State::Up { slots, .. } = &mut self.members[number].state else {
+                let State::Up { slots, free, .. } = &mut self.members[number].state else {
                     return;
                 };
                 // An end that is not expected belongs to a pull that was given up.
                 let Some(place) = slots.get_mut(slot).and_then(Option::take) else {
                     return;
                 };
+                free.push(slot);
                 let is_it =
                     |flight: &Flight| flight.member == number && flight.start.round == round;
                 if self.flights.get(&place).is_some_and(is_it)
@@ -438,27 +463,23 @@ impl Fleet {
         let _ = self.notices.send(notice);
     }
 
-    fn up(&mut self, number: usize, node: Node, slots: usize, enforcement: Value) {
+    fn up(&mut self, number: usize, status: NodeStatus) {
         let member = &mut self.members[number];
         if matches!(member.state, State::Withdrawn { .. }) {
             return;
         }
-        let left = node.time_left.map(|left| (left - MARGIN).max(0.0));
+        let slots = status.slots;
+        let left = status.facts.time_left.map(|left| (left - MARGIN).max(0.0));
         member.arms.clear();
         member.state = State::Up {
             slots: vec![None; slots],
+            free: (0..slots).rev().collect(),
             ends_at: left
                 .and_then(|left| Duration::try_from_secs_f64(left).ok())
                 .and_then(|left| Instant::now().checked_add(left)),
         };
         member.strikes = 0;
         member.is_missed = false;
-        let status = NodeStatus {
-            node: member.name.to_string(),
-            slots,
-            facts: node,
-            enforcement,
-        };
         self.tell(Notice::Up(Box::new(status)));
         self.count();
         self.send_waiting();
@@ -527,25 +548,26 @@ impl Fleet {
                 .and_then(|longest| Instant::now().checked_add(longest))
                 .unwrap_or_else(Instant::now);
             let mut has_time = false;
-            let mut best: Option<(f64, usize, usize)> = None;
+            let mut best: Option<(f64, usize)> = None;
             for (number, member) in self.members.iter().enumerate() {
-                let State::Up { slots, ends_at } = &member.state else {
+                let State::Up {
+                    slots,
+                    free,
+                    ends_at,
+                } = &member.state
+                else {
                     continue;
                 };
                 if ends_at.is_some_and(|ends_at| ends_at < until) {
                     continue;
                 }
                 has_time = true;
-                let Some(slot) = slots.iter().position(Option::is_none) else {
-                    continue;
-                };
-                let free = slots.iter().filter(|slot| slot.is_none()).count();
-                let share = free as f64 / slots.len() as f64;
-                if best.is_none_or(|(most, ..)| share > most) {
-                    best = Some((share, number, slot));
+                let share = free.len() as f64 / slots.len() as f64;
+                if share > best.map_or(0.0, |(most, _)| most) {
+                    best = Some((share, number));
                 }
             }
-            let Some((_, number, slot)) = best else {
+            let Some((_, number)) = best else {
                 if !has_time && self.nobody_since.is_none() {
                     self.over("the allocation ends before another pull could".into());
                     continue;
@@ -553,20 +575,26 @@ impl Fleet {
                 return;
             };
             self.waiting.pop_front();
-            self.send(start, number, slot);
+            self.send(start, number);
         }
     }
 
-    fn send(&mut self, start: Start, number: usize, slot: usize) {
+    /// Sends a pull to a free slot of this node.
+    fn send(&mut self, start: Start, number: usize) {
         let member = &mut self.members[number];
-        if let State::Up { slots, .. } = &mut member.state {
-            slots[slot] = Some(start.slot);
-        }
+        let State::Up { slots, free, .. } = &mut member.state else {
+            return;
+        };
+        let Some(slot) = free.pop() else { return };
+        slots[slot] = Some(start.slot);
         if let Some(commands) = &member.commands {
             // A link that is about to report its loss accepts messages and drops them.
+            // `captime pull` gives every configuration the same number.
             if let Some(configuration) = &start.configuration
-                && member.arms.insert(start.pull.arm)
+                && member.arms.get(&start.pull.arm) != Some(configuration)
             {
+                let sent = Arc::clone(configuration);
+                member.arms.insert(start.pull.arm, sent);
                 let values = configuration.iter().map(|(name, value)| {
                     (
                         name.to_owned(),
@@ -583,6 +611,7 @@ impl Fleet {
                 round: start.round,
                 pull: start.pull,
                 seed: start.seed,
+                is_sent: start.configuration.is_some(),
             });
         }
         let place = start.slot;
@@ -644,7 +673,7 @@ impl Fleet {
         self.end(start, ending);
     }
 
-    /// Starts nothing more there. Running pulls may end.
+    /// Starts nothing more there, and gives up what it runs.
     fn withdraw(&mut self, number: usize, why: String) {
         let member = &mut self.members[number];
         if matches!(member.state, State::Withdrawn { .. }) {

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::frames::{self, FrameError, Reader};
 use super::message::{End, FromAgent, Open, ToAgent};
 use super::node::Node;
+use super::places::is_allocation_over;
 use crate::round::Round;
 
 /// How long an agent may take to say hello, and be silent until it is ready. A Slurm step may have to wait for its
@@ -50,6 +51,7 @@ pub(super) enum LinkEvent {
         node: Box<Node>,
         slots: usize,
         enforcement: Value,
+        shared_cpus: Vec<usize>,
     },
     /// A pull ended.
     Ended {
@@ -166,6 +168,9 @@ impl Link {
         let is_farewell = matches!(broken, Broken::Over);
         let (status, said) = engine.end(is_farewell).await;
         match broken {
+            Broken::Lost(_) if is_allocation_over(&said) => {
+                Broken::Useless("the allocation has ended".into())
+            }
             // The engine's own message is more useful than the end of a stream.
             Broken::Lost(why) => Broken::Lost(match (status, said) {
                 // An agent that could say why it leaves has said it on both streams.
@@ -211,8 +216,17 @@ impl Link {
                     FromAgent::Beat => {
                         frames::send(&mut engine.stdin, &ToAgent::Beat).await?;
                     }
-                    FromAgent::Opened { slots, enforcement } => {
-                        return Ok((node, slots, enforcement));
+                    FromAgent::Opened {
+                        slots,
+                        enforcement,
+                        shared_cpus,
+                    } => {
+                        return Ok(LinkEvent::Up {
+                            node,
+                            slots,
+                            enforcement,
+                            shared_cpus,
+                        });
                     }
                     FromAgent::Refused { why } => return Err(Broken::Useless(why)),
                     FromAgent::Leaving { why } => return Err(Broken::Lost(why)),
@@ -220,16 +234,12 @@ impl Link {
                 }
             }
         };
-        let (node, slots, enforcement) = tokio::select! {
+        let up = tokio::select! {
             opened = opening => opened?,
             () = over(&mut self.commands) => return Ok(()),
         };
         *was_up = true;
-        self.tell(LinkEvent::Up {
-            node,
-            slots,
-            enforcement,
-        });
+        self.tell(up);
         self.carry(engine, lost_after).await
     }
 

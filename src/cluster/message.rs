@@ -26,7 +26,7 @@ pub enum ToAgent {
     },
     /// What pulls run. Sent once, after both sides have said hello.
     Open(Box<Open>),
-    /// The configuration of an arm of an open space. Sent once, before its first pull on this agent.
+    /// The configuration of an arm of an open space. Sent once, before its first pull on this agent, and again if it changes.
     Arm {
         /// Its number.
         arm: ArmId,
@@ -43,6 +43,9 @@ pub enum ToAgent {
         pull: Pull,
         /// The seed for the target.
         seed: u64,
+        /// Whether the configuration of the arm is the one sent last, not one of the scenario's list.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_sent: bool,
     },
     /// End the pull in this slot.
     Stop {
@@ -82,6 +85,9 @@ pub enum FromAgent {
         slots: usize,
         /// Which limits are enforced.
         enforcement: Value,
+        /// CPUs to which another captime on this node has pinned its slots.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        shared_cpus: Vec<usize>,
     },
     /// Pulls cannot run on this node.
     Refused {
@@ -269,6 +275,7 @@ mod tests {
             round: Round(u64::MAX),
             pull: pull(),
             seed: u64::MAX,
+            is_sent: true,
         };
         let end = FromAgent::Ended {
             slot: 4095,

@@ -44,6 +44,12 @@ pub fn slurm() -> Result<Vec<Place>, ClusterError> {
         .collect())
 }
 
+/// Whether `srun` says that the allocation is no longer there, so that trying again would not help.
+pub(super) fn is_allocation_over(said: &str) -> bool {
+    let over = ["has expired", "already completing or completed"];
+    said.contains("srun: ") && over.iter().any(|words| said.contains(words))
+}
+
 fn on_node(job: &str, node: &str, cpus: usize, captime: &str) -> Place {
     let words = [
         "srun",
@@ -141,6 +147,18 @@ mod tests {
         for wrong in ["", "x", "2(x", "2(x99999999999)", "2(3)"] {
             assert_eq!(cpus_per_node(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_allocation_that_is_over_is_known_by_what_srun_says() {
+        assert!(is_allocation_over(
+            "srun: error: Slurm job 8 has expired; srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 8"
+        ));
+        assert!(is_allocation_over(
+            "srun: error: Unable to create step for job 8: Job/step already completing or completed"
+        ));
+        assert!(!is_allocation_over("srun: error: Node failure on n1"));
+        assert!(!is_allocation_over("ssh: your password has expired"));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use captime_limit::{Launch, is_program_there};
 use serde_json::{Value, json};
 
-use super::agent::{Opening, Workplace};
-use super::files::FileMark;
+use super::agent::Opening;
+use super::files::{FileMark, HASHED};
 use super::fleet::{Agents, Cluster, NodeStatus, Work};
 use super::link::Place;
 use super::message::Open;
@@ -25,16 +25,15 @@ pub struct Slots {
     pub nodes: Vec<NodeStatus>,
     /// Nodes that cannot be used now, with the reason.
     pub absent: Vec<(String, String)>,
-    agents: Option<Agents>,
+    /// To wait for the agents to leave.
+    pub agents: Agents,
 }
 
 impl Slots {
     /// Ends everything and waits until the agents have left.
     pub async fn close(self) {
         drop(self.pool);
-        if let Some(agents) = self.agents {
-            agents.left().await;
-        }
+        self.agents.left().await;
     }
 }
 
@@ -71,7 +70,7 @@ pub async fn start_slots(
             pool: target.start(slots, pin).await?,
             nodes: vec![],
             absent: vec![],
-            agents: None,
+            agents: Agents::default(),
         });
     };
     let places = all_places(nodes)?;
@@ -83,7 +82,7 @@ pub async fn start_slots(
         pool,
         nodes,
         absent,
-        agents: Some(agents),
+        agents,
     })
 }
 
@@ -130,19 +129,20 @@ fn work(scenario: &Scenario, target: &PreparedTarget, nodes: &Nodes) -> Work {
 
 /// The files that must be the same on every node: data, instances, and the program unless it is looked up in `PATH`.
 fn files(scenario: &Scenario, target: &PreparedTarget) -> Vec<FileMark> {
-    let paths: Vec<PathBuf> = match &scenario.target {
-        Target::Forest(forest) => vec![forest.data.clone()],
+    match &scenario.target {
+        // Every node reads all of it anyway.
+        Target::Forest(forest) => FileMark::of(&forest.data, u64::MAX).into_iter().collect(),
         Target::Command(command) => {
             let program = program(target).filter(|program| program.contains('/'));
-            (program.iter().chain(&command.instances))
-                .map(|path| command.directory.join(path))
+            let paths = program.iter().chain(&command.instances);
+            paths
+                .filter_map(|path| FileMark::of(&command.directory.join(path), HASHED))
                 .collect()
         }
         Target::Synthetic(_) | Target::Recorded(_) | Target::Surrogate(_) | Target::External(_) => {
             vec![]
         }
-    };
-    paths.iter().filter_map(|path| FileMark::of(path)).collect()
+    }
 }
 
 /// The program that every pull runs, if it is the same for all.
@@ -193,16 +193,8 @@ pub fn open_work(open: Open, scratch: PathBuf) -> Opening {
         // Reading files may take long, and heartbeats must not wait for it.
         let reading = tokio::task::spawn_blocking(move || read(&open, &scratch));
         let (target, slots, pin) = reading.await.map_err(|error| error.to_string())??;
-        let pool = target
-            .start(slots, pin)
-            .await
-            .map_err(|error| error.to_string())?;
-        Ok(Workplace {
-            target: pool.target,
-            ends: pool.ends,
-            slots: pool.slots,
-            enforcement: pool.enforcement,
-        })
+        let pool = target.start(slots, pin).await;
+        pool.map_err(|error| error.to_string())
     })
 }
 
@@ -297,6 +289,7 @@ mod tests {
             slots: 2,
             facts: super::super::Node::here(),
             enforcement: json!({"level": level, "memory": "cgroup2"}),
+            shared_cpus: vec![],
         };
         let all = enforcement(&[node("cgroup2"), node("subreaper")]);
         assert_eq!(all["level"], "subreaper");

@@ -35,11 +35,12 @@ impl RunLock {
         // The text only serves to name the holder.
         let _ = (&file).take(1000).read_to_string(&mut holder);
         let holder = holder.trim().to_owned();
-        let is_taken = match fcntl(&file, FcntlArg::F_OFD_SETLK(&whole_file(libc::F_WRLCK))) {
-            Ok(_) => false,
-            Err(Errno::EAGAIN | Errno::EACCES) => true,
+        let locked = fcntl(&file, FcntlArg::F_OFD_SETLK(&whole_file(libc::F_WRLCK)));
+        let (is_taken, is_certain) = match locked {
+            Ok(_) => (false, true),
+            Err(Errno::EAGAIN | Errno::EACCES) => (true, true),
             Err(Errno::ENOLCK | Errno::ENOTSUP | Errno::ENOSYS | Errno::EINVAL) => {
-                is_alive(&holder)
+                (is_alive(&holder), false)
             }
             Err(error) => return Err(JournalError::write(&path, error.into())),
         };
@@ -52,6 +53,7 @@ impl RunLock {
             return Err(JournalError::Locked {
                 folder: folder.to_owned(),
                 holder,
+                is_certain,
             });
         }
         let lock = Self { file, path };

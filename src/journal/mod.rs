@@ -150,6 +150,8 @@ pub enum JournalError {
         folder: PathBuf,
         /// Its process, as far as is known.
         holder: String,
+        /// Whether the file system says so. One without locks cannot, and the process may be gone.
+        is_certain: bool,
     },
 }
 
@@ -187,9 +189,13 @@ impl JournalError {
                 ))
             }
             Self::Newer { .. } => Some("use the captime that wrote it, or a newer one".into()),
-            Self::Locked { .. } => {
-                Some("wait for it or stop it, or start a new run with `--fresh`".into())
-            }
+            Self::Locked {
+                is_certain: true, ..
+            } => Some("wait for it or stop it, or start a new run with `--fresh`".into()),
+            Self::Locked { folder, .. } => Some(format!(
+                "wait for it or stop it; if it is gone, remove `{}`: this file system has no locks, so captime cannot tell",
+                folder.join("lock").display()
+            )),
             Self::Empty { .. } => Some("`captime run` starts it again".into()),
             Self::Read { .. } => None,
         }

@@ -1,5 +1,6 @@
 //! The one loop that starts pulls and waits for them: over one run or several, on a pool of slots.
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::time::Instant;
 
@@ -19,6 +20,8 @@ pub struct Driver<'a, W> {
     runs: Vec<Run<W>>,
     pool: &'a mut SlotPool,
     slots: Vec<Option<Running>>,
+    /// The slots in which nothing runs. There may be thousands, and this is asked for after every outcome.
+    free: BTreeSet<usize>,
     /// How many pulls may run at a time now. Less than `slots` after some of them went away.
     capacity: usize,
     durable: UnboundedReceiver<(usize, Durable)>,
@@ -72,6 +75,7 @@ impl<'a, W: Watch> Driver<'a, W> {
         Ok(Self {
             runs,
             slots: vec![None; pool.slots.max(1)],
+            free: (0..pool.slots.max(1)).collect(),
             capacity: pool.slots.max(1),
             pool,
             durable,
@@ -207,6 +211,7 @@ impl<'a, W: Watch> Driver<'a, W> {
             PoolChange::Slots(count) => {
                 self.capacity = count;
                 if count > self.slots.len() {
+                    self.free.extend(self.slots.len()..count);
                     self.slots.resize(count, None);
                 }
                 return self.fill();
@@ -238,6 +243,7 @@ impl<'a, W: Watch> Driver<'a, W> {
         else {
             return Ok(());
         };
+        self.free.insert(ended.slot);
         let slot = (self.slots.len() > 1).then_some(ended.slot as u32 + 1);
         self.runs[run].watched(&self.slots, |watch, now| {
             watch.ended(&pull, &ended.ending, now);
@@ -261,10 +267,10 @@ impl<'a, W: Watch> Driver<'a, W> {
     fn fill(&mut self) -> Result<(), RunError> {
         while self.stopping.is_none() {
             // A slot stays taken until its outcome has been learned from.
-            let taken = self.slots.iter().flatten().count()
-                + self.runs.iter().map(Run::unlearned).sum::<usize>();
-            let free = self.slots.iter().position(Option::is_none);
-            let Some(slot) = free.filter(|_| taken < self.capacity) else {
+            let running = self.slots.len() - self.free.len();
+            let taken = running + self.runs.iter().map(Run::unlearned).sum::<usize>();
+            let free = self.free.first().filter(|_| taken < self.capacity);
+            let Some(&slot) = free else {
                 return Ok(());
             };
             let open = self.runs.iter().enumerate();
@@ -300,6 +306,7 @@ impl<'a, W: Watch> Driver<'a, W> {
 
     fn launch(&mut self, place: usize, slot: usize, pull: PullRecord) -> Result<(), RunError> {
         self.runs[place].launch(&pull)?;
+        self.free.remove(&slot);
         self.slots[slot] = Some(Running {
             run: place,
             pull,

@@ -296,13 +296,15 @@ impl<W: Watch> Run<W> {
             return Ok(());
         };
         let is_virtual = journal.syncing() == Syncing::AtEnd;
-        journal.append(&Session {
+        let session = Session {
             session: self.before.sessions + 1,
             started: (!is_virtual).then(timestamp),
             slots,
             budget: serde_json::to_value(self.budget).unwrap_or_default(),
             enforcement,
-        })?;
+        };
+        journal.append(&session)?;
+        self.state.began(&session);
         if !is_virtual {
             journal.sync()?;
         }

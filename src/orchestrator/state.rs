@@ -9,7 +9,9 @@ use super::first_failures::FirstFailures;
 use super::plan::{LimitSource, Plan};
 use super::schedule::{Choice, Planned, Schedule};
 use crate::answer::{Evidence, Nodes, Setting, Verdict};
-use crate::journal::{ArmRecord, By, Calibrated, EndReason, Learned, PullRecord, Step};
+use crate::journal::{
+    ArmRecord, By, Calibrated, EndReason, Learned, PullRecord, Session, Step,
+};
 use crate::policy::{Explanation, Policy, Problem, Recommendation};
 use crate::resource::Resource;
 use crate::round::{
@@ -384,7 +386,21 @@ impl State {
                 }
                 true
             }
-            Step::Session(_) | Step::End(_) => true,
+            Step::Session(session) => {
+                self.began(session);
+                true
+            }
+            Step::End(_) => true,
+        }
+    }
+
+    /// A session begins, on these nodes if it uses any.
+    pub(super) fn began(&mut self, session: &Session) {
+        let nodes = session.enforcement["nodes"].as_array();
+        for node in nodes.into_iter().flatten() {
+            if let (Some(name), Some(slots)) = (node["node"].as_str(), node["slots"].as_u64()) {
+                self.nodes.set_slots(name, slots);
+            }
         }
     }
 

@@ -25,6 +25,7 @@ pub mod paste;
 mod prepare;
 mod runner;
 mod running;
+mod serving;
 mod slots;
 #[doc(hidden)]
 pub mod wrapper;
@@ -39,5 +40,6 @@ pub use {
     crate::simulated::{Ran, TargetError, VirtualTarget, recorded, synthetic},
     prepare::{dataset, measures_memory},
     running::{Ends, InVirtualTime, PoolChange},
+    serving::Serving,
     slots::{CpuClaim, allowed_cpus},
 };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::run_folder::failure;
 use super::super::{Exit, Failure, runtime};
+use super::nodes;
 use crate::journal::{EndReason, PullRecord};
 use crate::markup::Visible;
 use crate::orchestrator::{
@@ -13,7 +14,7 @@ use crate::orchestrator::{
 };
 use crate::resource::Resource;
 use crate::round::{Pull, Seen};
-use crate::scenario::{Pin, Scenario};
+use crate::scenario::Scenario;
 use crate::space::Configuration;
 use crate::target::command::Commands;
 use crate::target::{Ending, Failing, Guard, Outcome, Start, prepare};
@@ -46,11 +47,13 @@ pub(super) fn run(scenario: &Scenario, count: u64) -> Result<Exit, Failure> {
         .with_retries(0, PAUSES);
     let runtime = runtime()?;
     let driven = runtime.block_on(async {
-        let mut pool = target.start(1, Pin::Never).await?;
+        let mut slots = nodes::start(&scenario, target).await?;
         let mut signals = Signals::listen().map_err(Failure::ours)?;
-        let driver = Driver::begin(vec![run], &mut pool, &mut signals, Wall::default());
+        let driver = Driver::begin(vec![run], &mut slots.pool, &mut signals, Wall::default());
         let driver = driver.map_err(|error| failure(&error))?;
-        driver.drive().await.map_err(|error| failure(&error))
+        let driven = driver.drive().await.map_err(|error| failure(&error));
+        slots.close().await;
+        driven
     });
     runtime.shutdown_background();
     let driven = driven?;
@@ -113,6 +116,11 @@ impl Show {
                 configuration: Some(Arc::new(configuration)),
             });
             writeln!(to, "command   {line}")?;
+        }
+        if let Ending::Brought(outcome) = ending
+            && let Some(node) = &outcome.node
+        {
+            writeln!(to, "node      {node}")?;
         }
         let limit = self.of.amount(pull.limit.get());
         writeln!(to, "limit     {limit} of {}", self.of.name())?;

@@ -3,9 +3,10 @@
 use std::io::Write;
 
 use super::super::{Failure, runtime};
-use crate::cluster::{ClusterError, StartError, start_slots};
+use crate::cluster::{ClusterError, Slots, StartError, start_slots};
+use crate::markup::Visible;
 use crate::scenario::{Pin, Scenario};
-use crate::target::prepare;
+use crate::target::{PreparedTarget, prepare};
 
 /// Starts an agent on every node and prints a line for each.
 pub(super) fn run(scenario: &Scenario) -> Result<(), Failure> {
@@ -14,27 +15,35 @@ pub(super) fn run(scenario: &Scenario) -> Result<(), Failure> {
         return Ok(());
     }
     let runtime = runtime()?;
-    let started = runtime.block_on(async {
-        let slots = start_slots(scenario, target, 1, Pin::Never).await?;
-        let found = (slots.nodes.clone(), slots.absent.clone());
+    let shown = runtime.block_on(async {
+        let slots = start(scenario, target).await?;
         slots.close().await;
-        Ok::<_, StartError>(found)
+        Ok(())
     });
     runtime.shutdown_background();
-    let mut to = std::io::stdout().lock();
-    let (nodes, absent) = match started {
-        // Its reasons are printed like those of any other node.
-        Err(StartError::Cluster(ClusterError::NoNode { absent })) => (vec![], absent),
-        started => started?,
-    };
-    for node in &nodes {
+    shown
+}
+
+/// Starts the slots of a dry run: one here, or all on the nodes, with a line for each node.
+pub(super) async fn start(scenario: &Scenario, target: PreparedTarget) -> Result<Slots, Failure> {
+    let started = start_slots(scenario, target, 1, Pin::Never).await;
+    let mut to = Visible(std::io::stdout().lock());
+    // Its reasons are printed like those of any other node.
+    if let Err(StartError::Cluster(ClusterError::NoNode { absent })) = &started {
+        write_absent(absent, &mut to)?;
+        return Err(Failure::ours("no node can be used").hint(Some("see the reasons above")));
+    }
+    let slots = started?;
+    for node in &slots.nodes {
         writeln!(to, "{node}")?;
     }
-    for (node, why) in &absent {
+    write_absent(&slots.absent, &mut to)?;
+    Ok(slots)
+}
+
+fn write_absent(absent: &[(String, String)], to: &mut dyn Write) -> std::io::Result<()> {
+    for (node, why) in absent {
         writeln!(to, "node {node} cannot be used: {why}")?;
-    }
-    if nodes.is_empty() {
-        return Err(Failure::ours("no node can be used").hint(Some("see the reasons above")));
     }
     Ok(())
 }

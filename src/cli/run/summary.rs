@@ -94,14 +94,18 @@ impl Summary<'_> {
         for row in &rows {
             let lost = match row.lost {
                 0 => String::new(),
-                lost => format!(", {lost} lost with it"),
+                lost => {
+                    let share = 100.0 * lost as f64 / (lost + row.rounds) as f64;
+                    format!(", {lost} lost with it ({share:.1} %)")
+                }
             };
             let pace = row.pace.map_or_else(String::new, |pace| {
                 let (factor, error) = (pace.factor, 2.0 * pace.error);
                 format!(", consumption {factor:.2} ± {error:.2} of the mean node's")
             });
+            let slots = quantity::counted(row.slots, "slot");
             let (node, rounds) = (visible(&row.node), quantity::counted(row.rounds, "round"));
-            writeln!(to, "node      {node}: {rounds}{lost}{pace}")?;
+            writeln!(to, "node      {node}: {slots}, {rounds}{lost}{pace}")?;
         }
         let is_notable = |row: &NodeRow| row.pace.is_some_and(|pace| pace.is_notable());
         if rows.iter().any(is_notable) && self.scenario.compare == Compare::AsMeasured {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::judge::{self, Used};
 use super::reward::{self, Reading, Source};
-use super::scratch::Scratch;
+use super::scratch::{self, Scratch};
 use crate::round::{Limit, Pull};
 use crate::scenario::{
     Command, FilledCommand, Filling, Guards, Piece, Resource, Reward, ScorePlace, ScoreScale,
@@ -157,10 +157,30 @@ impl Commands {
             }
             Err(error) => not_run(start.pull, &error, self.is_program_fixed()),
         };
-        if let Some(scratch) = scratch {
-            scratch.remove().await;
+        match scratch {
+            Some(scratch) => {
+                scratch.remove().await;
+                self.unless_full(ending)
+            }
+            None => ending,
         }
-        ending
+    }
+
+    /// A pull that failed while its scratch disk is full says nothing, unless it filled the disk itself. Its own files are
+    /// gone by now.
+    fn unless_full(&self, ending: Ending) -> Ending {
+        let crashed = match &ending {
+            Ending::Brought(outcome) => outcome.failure.as_ref(),
+            _ => None,
+        };
+        match crashed.filter(|failing| failing.guard.is_none()) {
+            Some(failing) if scratch::is_full(&self.scratch) => lost(format!(
+                "{}, and the disk of `{}` is full",
+                failing.reason,
+                self.scratch.display()
+            )),
+            _ => ending,
+        }
     }
 
     /// A pull that failed because its program has disappeared says nothing: a script that was removed before its

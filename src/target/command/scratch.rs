@@ -51,6 +51,12 @@ impl Scratch {
     }
 }
 
+/// Whether the disk of this folder has no room for another file.
+pub(super) fn is_full(folder: &Path) -> bool {
+    let room = rustix::fs::statvfs(folder);
+    room.is_ok_and(|room| room.f_bavail == 0 || (room.f_files > 0 && room.f_favail == 0))
+}
+
 /// Removes a folder, even if it denies access to its owner.
 fn remove(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(path).or_else(|_| {

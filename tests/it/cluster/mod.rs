@@ -2,18 +2,20 @@
 
 mod slurm;
 mod ssh;
+mod work;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 
-use crate::test_run::{TestRun, decisions_follow, expect};
+use crate::test_run::{TestRun, decisions_follow, expect, test_seed};
 
 const CAPTIME: &str = env!("CARGO_BIN_EXE_captime");
 
@@ -308,6 +310,39 @@ fn a_second_orchestrator_is_refused() {
     nothing_is_left(&marker);
 }
 
+/// The folder of the run is shared by two hosts.
+#[test]
+fn an_orchestrator_on_another_host_is_refused() {
+    if !is_root() {
+        return;
+    }
+    let marker = marker("hosts");
+    let test_run = TestRun::new(&sleeping(
+        &format!("{{launch: [{}]}}", agent(&marker, &[])),
+        30,
+        "0.3",
+    ));
+    let on_host = |name: &str| {
+        let line = format!("hostname {name} && exec {CAPTIME} run s.yaml");
+        let mut command = Command::new("unshare");
+        command
+            .args(["--uts", "sh", "-c", &line])
+            .current_dir(test_run.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    };
+    let child = on_host("alpha").spawn().unwrap();
+    test_run.wait_for_outcomes("night", 2);
+    let (_, said) = expect(&on_host("beta").output().unwrap(), 2);
+    assert!(said.contains("another captime is working on"), "{said}");
+    assert!(said.contains("on alpha"), "{said}");
+    expect(&child.wait_with_output().unwrap(), 0);
+    nothing_is_lost(&test_run, 30);
+    nothing_is_left(&marker);
+}
+
 #[test]
 fn a_node_without_the_program_is_withdrawn_and_no_arm_is_blamed() {
     let marker = marker("missing");
@@ -329,11 +364,43 @@ fn a_node_without_the_program_is_withdrawn_and_no_arm_is_blamed() {
     nothing_is_left(&marker);
 }
 
+#[test]
+fn a_node_without_the_interpreter_is_withdrawn() {
+    let marker = marker("interpreter");
+    let mounts = "mkdir -p scratch && mount -t tmpfs none tools";
+    let Some(without) = through_mounts(&marker, mounts) else {
+        return;
+    };
+    let good = agent(&marker, &[]);
+    let text = sleeping(&format!("{{launch: [{without}, {good}]}}"), 20, "0.05");
+    let test_run = TestRun::new(&text.replace("[sleep, ", "[./solve, "));
+    fs::create_dir(test_run.path().join("tools")).unwrap();
+    fs::copy("/bin/sh", test_run.path().join("tools/sh")).unwrap();
+    let interpreter = test_run.path().join("tools/sh");
+    let script = format!("#!{}\nexec sleep \"$1\"\n", interpreter.display());
+    test_run.program("solve", &script);
+    let (_, said) = test_run.run(0, &[]);
+    assert!(
+        said.contains("`./solve` needs `") && said.contains("tools/sh`, which is missing"),
+        "{said}"
+    );
+    nothing_is_lost(&test_run, 20);
+    nothing_is_left(&marker);
+}
+
+/// Whether namespaces can be made; a test that needs them skips itself otherwise, or fails where it must not.
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        assert!(std::env::var_os("CAPTIME_REQUIRE_GROUPS").is_none());
+        crate::test_run::skipped("namespaces need root");
+    }
+    is_root
+}
+
 /// A shell that sees the files of the scenario through mounts of its own; needs root.
 fn through_mounts(marker: &str, mounts: &str) -> Option<String> {
-    if !rustix::process::geteuid().is_root() {
-        assert!(std::env::var_os("CAPTIME_REQUIRE_GROUPS").is_none());
-        crate::test_run::skipped("mounting needs root");
+    if !is_root() {
         return None;
     }
     let line = format!("{mounts} && exec env {marker} {CAPTIME} agent --scratch \"$PWD/scratch\"");
@@ -392,6 +459,30 @@ fn a_node_whose_scratch_disk_is_full_is_withdrawn() {
     nothing_is_left(&marker);
 }
 
+/// The disk fills up while the agent works: its commands fail, and that says nothing about their arms.
+#[test]
+fn a_command_that_fails_on_a_full_scratch_disk_blames_no_arm() {
+    let marker = marker("filled");
+    let mounts = "mkdir -p scratch && mount -t tmpfs -o size=64k none scratch \
+                  && { head -c 1M /dev/zero > scratch/other 2>/dev/null || true; }";
+    let Some(full) = through_mounts(&marker, mounts) else {
+        return;
+    };
+    let good = agent(&marker, &[]);
+    let text = sleeping(&format!("{{launch: [{full}, {good}]}}"), 30, "0.05");
+    let test_run = TestRun::new(&text.replace(
+        "[sleep, \"{t}\"]",
+        "[sh, -c, \"echo {t} > {scratch}/x && sleep {t}\"]",
+    ));
+    let (_, said) = test_run.run(0, &[]);
+    assert!(
+        said.contains("is full") && said.contains("is no longer used"),
+        "{said}"
+    );
+    nothing_is_lost(&test_run, 30);
+    nothing_is_left(&marker);
+}
+
 /// The second node takes twice as long for everything. It is noticed, and corrected if the scenario asks for that.
 #[test]
 fn nodes_of_different_speed_are_noticed_and_corrected() {
@@ -425,34 +516,37 @@ fn nodes_of_different_speed_are_noticed_and_corrected() {
     }
 }
 
-/// Agents die all the time, and come back.
+/// A tenth of the agents dies again and again, at random, and comes back.
 #[test]
 fn agents_that_die_at_random_lose_nothing() {
+    const AGENTS: usize = 10;
+    const ROUNDS: u32 = 5000;
     let marker = marker("random");
-    let one = agent(&marker, &[]);
-    let nodes = format!("{{launch: [{one}, {one}, {one}, {one}]}}");
-    let test_run = TestRun::new(&sleeping(&nodes, 500, "0.05"));
+    let one = format!("{{command: {}, slots: 2}}", agent(&marker, &[]));
+    let nodes = format!("{{launch: [{}]}}", [one.as_str(); AGENTS].join(", "));
+    let test_run = TestRun::new(&sleeping(&nodes, ROUNDS, "0.01"));
     let mut child = test_run
         .command(&["run", "s.yaml", "--quiet"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut killed = 0_usize;
+    let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(test_seed());
+    let mut killed = 0;
     let since = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        assert!(since.elapsed() < Duration::from_mins(4), "too slow");
-        std::thread::sleep(Duration::from_millis(700));
+        assert!(since.elapsed() < Duration::from_mins(15), "too slow");
+        std::thread::sleep(Duration::from_millis(random.random_range(100..700)));
         let there = agents(&marker);
-        // Always one of those that are up, another each time.
-        if there.len() > 1 {
-            signal(there[killed % there.len()], Signal::SIGKILL);
+        // Some of those that are up: not all, or there would be nothing to wait for.
+        if there.len() > AGENTS / 2 {
+            signal(there[random.random_range(0..there.len())], Signal::SIGKILL);
             killed += 1;
         }
     }
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    assert!(killed >= 3, "only {killed} were killed");
-    nothing_is_lost(&test_run, 500);
+    assert!(killed >= 10, "only {killed} were killed");
+    nothing_is_lost(&test_run, ROUNDS.into());
     nothing_is_left(&marker);
 }
 

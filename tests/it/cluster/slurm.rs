@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use serde_json::Value;
 
 use super::{
     has_programs, lines, marked, marker, nothing_is_left, nothing_is_lost, outcomes, signal,
     sleeping,
 };
-use crate::test_run::{TestRun, expect, until};
+use crate::test_run::{TestRun, expect};
 
 /// The cluster of one test. Ends with it.
 struct Slurm {
@@ -127,7 +129,9 @@ fn a_cancelled_job_blames_no_arm_and_resumes() {
     let job = slurm.ask("squeue", &["--noheader", "--format=%i"]);
     slurm.ask("scancel", &[job.trim()]);
     let ended = child.wait_with_output().unwrap();
-    assert_ne!(ended.status.code(), Some(0));
+    // It does not wait for nodes that cannot come back.
+    let (_, said) = expect(&ended, 130);
+    assert!(said.contains("the allocation has ended"), "{said}");
     nothing_is_left(&marker);
     expect(&slurm.run(&test_run, &marker, "10").output().unwrap(), 0);
     nothing_is_lost(&test_run, 40);
@@ -154,34 +158,130 @@ fn nothing_is_started_that_cannot_end_before_the_allocation() {
     nothing_is_left(&marker);
 }
 
+/// A limit on CPU time does not bound how long pulls sleep, so the allocation ends while they run.
+#[test]
+fn pulls_that_outlast_the_allocation_run_again() {
+    let Some(slurm) = Slurm::start(17160) else {
+        return;
+    };
+    let marker = marker("timeout");
+    let text = sleeping("{slurm: auto}", 8, "0.1").replace("of: wall", "of: cpu");
+    let test_run = TestRun::new(&text.replace(
+        "[sleep, \"{t}\"]",
+        "[sh, -c, \"test -e go || exec sleep 600\", \"{t}\"]",
+    ));
+    expect(&slurm.run(&test_run, &marker, "1").output().unwrap(), 130);
+    assert!(outcomes(&test_run).is_empty());
+    nothing_is_left(&marker);
+    test_run.write("go", "");
+    expect(&slurm.run(&test_run, &marker, "10").output().unwrap(), 0);
+    nothing_is_lost(&test_run, 8);
+    nothing_is_left(&marker);
+}
+
+/// Submits the scenario of a test, with these options.
+fn submit(slurm: &Slurm, test_run: &TestRun, marker: &str, options: &[&str]) -> String {
+    let (name, value) = marker.split_once('=').unwrap();
+    let output = test_run
+        .command(&[&["submit", "s.yaml", "--nodes", "2"], options].concat())
+        .env("SLURM_CONF", slurm.conf())
+        .env(name, value)
+        .output()
+        .unwrap();
+    expect(&output, 0).0
+}
+
+/// Waits until no job is left.
+fn wait_for_jobs(slurm: &Slurm) {
+    wait_until(slurm, |jobs| jobs.trim().is_empty());
+}
+
+/// Waits until this holds for the list of jobs. Slurm waits two minutes before it starts a requeued job; here it may start at once.
+fn wait_until(slurm: &Slurm, is_so: impl Fn(&str) -> bool) {
+    let since = Instant::now();
+    loop {
+        let jobs = slurm.ask("squeue", &["--noheader", "--format=%i %T %r"]);
+        if is_so(&jobs) {
+            return;
+        }
+        for line in jobs.lines().filter(|line| line.ends_with(" BeginTime")) {
+            let job = line.split_whitespace().next().unwrap();
+            slurm.ask(
+                "scontrol",
+                &["update", &format!("JobId={job}"), "StartTime=now"],
+            );
+        }
+        assert!(since.elapsed() < Duration::from_mins(3), "{jobs}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// Every session but the last ended because it was asked to, and nothing was lost.
+fn went_on(test_run: &TestRun, rounds: u64, sessions: usize) {
+    nothing_is_lost(test_run, rounds);
+    let of = |key: &str| -> Vec<Value> {
+        let all = lines(test_run).into_iter();
+        all.filter_map(|line| line.get(key).cloned()).collect()
+    };
+    assert_eq!(of("session").len(), sessions);
+    let mut ends = of("end");
+    assert_eq!(ends.pop(), Some("rounds".into()));
+    assert!(ends.iter().all(|end| end == "interrupted"), "{ends:?}");
+}
+
 #[test]
 fn a_submitted_job_runs_and_says_how_to_follow_it() {
     let Some(slurm) = Slurm::start(17130) else {
         return;
     };
     let marker = marker("submit");
-    let (name, value) = marker.split_once('=').unwrap();
     let test_run = TestRun::new(&sleeping("{slurm: auto}", 20, "0.05"));
-    let output = test_run
-        .command(&["submit", "s.yaml", "--nodes", "2", "--time", "5m"])
-        .env("SLURM_CONF", slurm.conf())
-        .env(name, value)
-        .output()
-        .unwrap();
-    let (said, _) = expect(&output, 0);
+    let said = submit(&slurm, &test_run, &marker, &["--time", "5m"]);
     assert!(said.contains("squeue -j"), "{said}");
     assert!(said.contains("sbatch night.sbatch"), "{said}");
-    let mut waiting = Command::new("sleep").arg("100").spawn().unwrap();
-    until(&mut waiting, "the job has ended", || {
-        slurm.ask("squeue", &["--noheader"]).trim().is_empty()
-    });
-    waiting.kill().unwrap();
-    waiting.wait().unwrap();
-    nothing_is_lost(&test_run, 20);
-    assert!(
-        lines(&test_run)
-            .iter()
-            .any(|line| line.get("end").is_some())
-    );
+    wait_for_jobs(&slurm);
+    went_on(&test_run, 20, 1);
+    nothing_is_left(&marker);
+}
+
+/// A job of another partition takes the nodes away, then the administrator requeues the job. Each time Slurm starts it again.
+#[test]
+fn a_preempted_and_requeued_job_resumes() {
+    let Some(slurm) = Slurm::start(17140) else {
+        return;
+    };
+    let marker = marker("preempted");
+    let test_run = TestRun::new(&sleeping("{slurm: auto, lost_after: 5s}", 60, "0.5"));
+    submit(&slurm, &test_run, &marker, &["--time", "10m"]);
+    test_run.wait_for_outcomes("night", 8);
+    let urgent = ["--partition=urgent", "--nodes=2", "--exclusive", "true"];
+    slurm.ask("srun", &urgent);
+    let before = outcomes(&test_run).len();
+    assert!(before < 60, "nothing was preempted");
+    wait_until(&slurm, |jobs| jobs.contains(" RUNNING "));
+    test_run.wait_for_outcomes("night", before + 8);
+    let job = slurm.ask("squeue", &["--noheader", "--format=%i"]);
+    slurm.ask("scontrol", &["requeue", job.trim()]);
+    wait_for_jobs(&slurm);
+    went_on(&test_run, 60, 3);
+    nothing_is_left(&marker);
+}
+
+/// Slurm sends USR1 before the time limit. The script then submits itself again, until the budget is used up.
+#[test]
+fn a_job_that_reaches_its_time_limit_is_followed_by_another() {
+    let Some(slurm) = Slurm::start(17150) else {
+        return;
+    };
+    let marker = marker("chain");
+    let test_run = TestRun::new(&sleeping("{slurm: auto, lost_after: 5s}", 60, "1.0"));
+    submit(&slurm, &test_run, &marker, &["--time", "10m", "--resume"]);
+    // A job that ends within ten seconds is not followed by another.
+    test_run.wait_for_outcomes("night", 40);
+    slurm.ask("scancel", &["--batch", "--signal=USR1", "1"]);
+    wait_for_jobs(&slurm);
+    went_on(&test_run, 60, 2);
+    let jobs = slurm.ask("scontrol", &["show", "jobs", "--oneliner"]);
+    assert_eq!(jobs.matches("JobName=captime-night ").count(), 2, "{jobs}");
     nothing_is_left(&marker);
 }
