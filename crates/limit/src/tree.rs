@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -95,60 +96,86 @@ pub(super) fn children(root: i32) -> Vec<Member> {
 
 /// Every live descendant of `root`, parents before children; zombies are left out but looked through.
 pub(super) fn descendants(root: i32) -> Vec<Member> {
-    walk(root, |_| {})
+    let mut members = Vec::new();
+    walk(root, None, &mut HashSet::from([root]), &mut members);
+    members
 }
 
-/// Calls `visit` on each live descendant of `root` before it looks for the children of that one.
-fn walk(root: i32, mut visit: impl FnMut(&Member)) -> Vec<Member> {
-    let mut found = Vec::new();
-    let mut seen = HashSet::from([root]);
+/// Adds the live descendants of `root` that are not in `seen` to `found`. Each gets `signal` before its children are looked for.
+fn walk(root: i32, signal: Option<Signal>, seen: &mut HashSet<i32>, found: &mut Vec<Member>) {
+    // Only where the kernel lists no children.
+    let all = listed_children(root).is_none().then(everyone);
+    let mut looked_at = HashSet::from([root]);
     let mut queue = vec![root];
-    let mut take = |member: Member, queue: &mut Vec<i32>| {
-        if !member.is_zombie {
-            visit(&member);
-            found.push(member);
-        }
-        queue.push(member.pid);
-    };
-    if listed_children(root).is_some() {
-        while let Some(pid) = queue.pop() {
-            for child in listed_children(pid).unwrap_or_default() {
-                if seen.insert(child)
-                    && let Some(member) = member(child)
-                {
-                    take(member, &mut queue);
-                }
+    while let Some(pid) = queue.pop() {
+        let children = match &all {
+            None => listed_children(pid).unwrap_or_default(),
+            Some(all) => {
+                let children = all.iter().filter(|member| member.parent == pid);
+                children.map(|member| member.pid).collect()
             }
-        }
-    } else {
-        let all = everyone();
-        while let Some(pid) = queue.pop() {
-            for member in all.iter().filter(|member| member.parent == pid) {
-                if seen.insert(member.pid) {
-                    take(*member, &mut queue);
-                }
+        };
+        for child in children {
+            if !looked_at.insert(child) {
+                continue;
             }
+            // Opened before it is read: if the number is taken over in between, the signal reaches no process.
+            let descriptor = match signal {
+                Some(_) if !seen.contains(&child) => open(child),
+                _ => None,
+            };
+            // Another parent than one in the tree means that the number was already taken over.
+            let Some(member) = member(child).filter(|member| looked_at.contains(&member.parent))
+            else {
+                looked_at.remove(&child);
+                continue;
+            };
+            if !member.is_zombie && seen.insert(child) {
+                if let (Some(signal), Some(descriptor)) = (signal, &descriptor) {
+                    let _ = pidfd_send_signal(descriptor, signal);
+                }
+                found.push(member);
+            }
+            queue.push(child);
         }
     }
-    found
 }
 
-/// Kills every descendant of `root`; those that fork faster than they are found are stopped first. Gives those that were alive.
+/// How often a tree is walked for what was born during the last walk.
+const MOST_WALKS: usize = 5;
+
+/// Kills every descendant of `root`, all of them stopped first. Gives those that were alive.
+///
+/// A stopped process makes no others. So a walk that finds none that is new has found all, and while they are
+/// killed they do not compete with this process for the CPU.
 pub(super) fn kill_all(root: i32) -> Vec<Member> {
-    // A stopped process forks no more, so from its children on the walk is final; a second one finds what was born meanwhile.
-    let mut members = walk(root, |member| signal(&[*member], Signal::STOP));
-    members.extend(walk(root, |member| signal(&[*member], Signal::STOP)));
+    let mut members = Vec::new();
+    let mut seen = HashSet::from([root]);
+    for _ in 0..MOST_WALKS {
+        let before = members.len();
+        walk(root, Some(Signal::STOP), &mut seen, &mut members);
+        if members.len() == before {
+            break;
+        }
+    }
     signal(&members, Signal::KILL);
     members
 }
 
+/// What the kernel says a process is doing, as a letter.
+fn state(pid: i32) -> Option<char> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    text[text.rfind(')')? + 1..].trim_start().chars().next()
+}
+
+/// Whether another process has stopped this one, by a signal or because it traces it.
+pub(super) fn is_halted(pid: i32) -> bool {
+    matches!(state(pid), Some('T' | 't'))
+}
+
 /// What the kernel says a process is doing, in words.
 pub(super) fn state_in_words(pid: i32) -> String {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = text
-        .rfind(')')
-        .and_then(|at| text[at + 1..].trim_start().chars().next());
-    match state {
+    match state(pid) {
         Some('T') => "is stopped".to_owned(),
         Some('t') => "is being traced".to_owned(),
         Some('Z' | 'X') | None => "is gone".to_owned(),
@@ -168,19 +195,25 @@ pub(super) fn may_signal(pid: i32) -> bool {
         .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::PERM))
 }
 
+/// Whether this process can look at others. It cannot if another one took its descriptors away (`prlimit`).
+pub(super) fn can_look() -> bool {
+    fs::File::open("/proc/self/stat").is_ok()
+}
+
 /// Whether everything alive below this process belongs to a user whose processes it may not signal.
 pub(super) fn is_out_of_reach() -> bool {
     let members = descendants(ourselves());
     !members.is_empty() && members.iter().all(|member| !may_signal(member.pid))
 }
 
+fn open(pid: i32) -> Option<OwnedFd> {
+    pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
+}
+
 /// Sends a signal to exactly these processes, never to one that took over a number.
 pub(super) fn signal(members: &[Member], signal: Signal) {
     for member in members {
-        let Some(pid) = Pid::from_raw(member.pid) else {
-            continue;
-        };
-        let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else {
+        let Some(descriptor) = open(member.pid) else {
             continue;
         };
         if self::member(member.pid).is_some_and(|now| now.start == member.start) {

@@ -8,7 +8,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::capture::Stream;
 use super::cgroup::{self, CpuTime, Leaf};
-use super::clock::Instant;
+use super::clock::{Alarm, Instant};
 use super::contain::Contain;
 use super::error::LimitError;
 use super::launch::{Launch, Limits};
@@ -86,6 +86,7 @@ pub(super) fn run(
         start: started.child.exec.unwrap_or_else(Instant::now),
         streams: started.streams,
         buffer: Vec::new(),
+        alarm: Alarm::new(),
         main_end: None,
         reaped: CpuTime::default(),
         largest: 0,
@@ -116,6 +117,7 @@ struct Run<'a> {
     start: Instant,
     streams: [Option<Stream>; 2],
     buffer: Vec<u8>,
+    alarm: Alarm,
     main_end: Option<(Instant, Reaped)>,
     /// CPU time of the dead, by the kernel's account to their parent.
     reaped: CpuTime,
@@ -226,6 +228,9 @@ impl Run<'_> {
         if let Some(line) = &line {
             watched.extend(line.watched());
         }
+        if let Some(next) = next {
+            self.alarm.set(next);
+        }
         let timeout = next.map(|next| next.since(Instant::now()));
         sys::wait(&mut watched, timeout)
             .map_err(|error| LimitError::system("wait for the command", error))?;
@@ -321,8 +326,13 @@ impl Run<'_> {
         if cause == Cause::None && self.is_over() {
             return Ok(0);
         }
+        let is_polite = cause != Cause::None && !self.limits.grace.is_zero();
+        if self.leaf.is_none() && !is_polite {
+            // They are counted one by one. While they run, this process may have to wait for the CPU behind each of them.
+            self.signal_at_once(Signal::STOP);
+        }
         let mut others: HashSet<i32> = self.alive().into_iter().collect();
-        if cause != Cause::None && !self.limits.grace.is_zero() {
+        if is_polite {
             self.ask_politely(cause, line);
         }
         if self.main_end.is_none() {
@@ -331,9 +341,7 @@ impl Run<'_> {
         if let Some(leaf) = &self.leaf {
             leaf.kill();
         }
-        if self.slot.contain != Contain::Off {
-            sys::kill_namespace();
-        }
+        self.signal_at_once(Signal::KILL);
         // Nothing can use more any longer, and what follows needs a little memory of its own.
         self.peak = self.slot.memory.peak();
         self.memory_hit |= self.slot.memory.was_hit();
@@ -341,15 +349,10 @@ impl Run<'_> {
         let start = Instant::now();
         let mut pause = Duration::from_millis(1);
         while !self.is_over() {
-            // At `cgroup2` the kernel is already ending them: look for processes that left the group only if it takes long.
-            if self.leaf.is_none() || pause > Duration::from_millis(1) {
-                let members = if pause == Duration::from_millis(1) {
-                    let members = tree::descendants(tree::ourselves());
-                    tree::signal(&members, Signal::KILL);
-                    members
-                } else {
-                    tree::kill_all(tree::ourselves())
-                };
+            // In a control group or namespace the kernel is already ending them: look for processes that left it only if it takes long.
+            let is_held = self.leaf.is_some() || self.slot.contain != Contain::Off;
+            if !is_held || pause > Duration::from_millis(1) {
+                let members = tree::kill_all(tree::ourselves());
                 if self.leaf.as_ref().is_none_or(|leaf| !leaf.is_populated()) {
                     others.extend(members.iter().map(|member| member.pid));
                 }
@@ -366,7 +369,8 @@ impl Run<'_> {
             }
             line.listen();
             let waited = Instant::now().since(start);
-            if waited > END_PATIENCE || waited > FOREIGN_PATIENCE && tree::is_out_of_reach() {
+            let is_hopeless = || tree::is_out_of_reach() || !tree::can_look();
+            if waited > END_PATIENCE || waited > FOREIGN_PATIENCE && is_hopeless() {
                 return Err(self.unkillable());
             }
             let _ = sys::wait(&mut [], Some(pause));
@@ -374,6 +378,16 @@ impl Run<'_> {
         }
         others.remove(&self.main);
         Ok(others.len() as u64)
+    }
+
+    /// Signals, in one system call, all that can be reached so: everything in a namespace, without one what stayed in the process
+    /// group of the main process.
+    fn signal_at_once(&self, signal: Signal) {
+        if self.slot.contain == Contain::Off {
+            sys::signal_group(self.pidfd.as_fd(), signal);
+        } else {
+            sys::signal_namespace(signal);
+        }
     }
 
     /// Which processes are still alive, and why.
@@ -390,6 +404,9 @@ impl Run<'_> {
                 "it runs as another user, whose processes this one may not signal".to_owned()
             }
             Some(&pid) => format!("it was killed and {}", tree::state_in_words(pid)),
+            None if !tree::can_look() => {
+                "the supervisor may open no files any more, so it cannot find it".to_owned()
+            }
             None => "the kernel still counts it".to_owned(),
         };
         LimitError::Unkillable { pids, why }
