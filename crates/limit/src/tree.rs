@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::clock::Instant;
 use super::sys;
 
 /// One process, identified beyond the reuse of its number.
@@ -96,48 +97,93 @@ pub(super) fn children(root: i32) -> Vec<Member> {
 
 /// Every live descendant of `root`, parents before children; zombies are left out but looked through.
 pub(super) fn descendants(root: i32) -> Vec<Member> {
-    let mut members = Vec::new();
-    walk(root, None, &mut HashSet::from([root]), &mut members);
-    members
+    descendants_until(root, None)
 }
 
-/// Adds the live descendants of `root` that are not in `seen` to `found`. Each gets `signal` before its children are looked for.
-fn walk(root: i32, signal: Option<Signal>, seen: &mut HashSet<i32>, found: &mut Vec<Member>) {
-    // Only where the kernel lists no children.
-    let all = listed_children(root).is_none().then(everyone);
-    let mut looked_at = HashSet::from([root]);
-    let mut queue = vec![root];
-    while let Some(pid) = queue.pop() {
-        let children = match &all {
-            None => listed_children(pid).unwrap_or_default(),
-            Some(all) => {
-                let children = all.iter().filter(|member| member.parent == pid);
-                children.map(|member| member.pid).collect()
-            }
-        };
-        for child in children {
-            if !looked_at.insert(child) {
-                continue;
-            }
-            // Opened before it is read: if the number is taken over in between, the signal reaches no process.
-            let descriptor = match signal {
-                Some(_) if !seen.contains(&child) => open(child),
-                _ => None,
-            };
-            // Another parent than one in the tree means that the number was already taken over.
-            let Some(member) = member(child).filter(|member| looked_at.contains(&member.parent))
-            else {
-                looked_at.remove(&child);
-                continue;
-            };
-            if !member.is_zombie && seen.insert(child) {
-                if let (Some(signal), Some(descriptor)) = (signal, &descriptor) {
-                    let _ = pidfd_send_signal(descriptor, signal);
-                }
-                found.push(member);
-            }
-            queue.push(child);
+/// As [`descendants`], but stops looking at this moment. Among many busy processes this one may have to wait for each look.
+pub(super) fn descendants_until(root: i32, end: Option<Instant>) -> Vec<Member> {
+    let mut walk = Walk {
+        end,
+        ..Walk::below(root)
+    };
+    walk.go();
+    walk.found
+}
+
+/// A search for the live descendants of a process.
+struct Walk {
+    root: i32,
+    /// What each process gets when it is found, before its children are looked for.
+    signal: Option<Signal>,
+    /// When to stop.
+    end: Option<Instant>,
+    found: Vec<Member>,
+    seen: HashSet<i32>,
+}
+
+impl Walk {
+    fn below(root: i32) -> Self {
+        Self {
+            root,
+            signal: None,
+            end: None,
+            found: Vec::new(),
+            seen: HashSet::new(),
         }
+    }
+
+    /// Looks at the whole tree. Gives how many processes were found that were not found before.
+    fn go(&mut self) -> usize {
+        let before = self.found.len();
+        if self.root <= 0 {
+            // No process; to the kernel it is the parent of all.
+            return 0;
+        }
+        // Only where the kernel lists no children.
+        let all = listed_children(self.root).is_none().then(everyone);
+        let mut looked_at = HashSet::from([self.root]);
+        let mut queue = vec![self.root];
+        while let Some(pid) = queue.pop()
+            && self.end.is_none_or(|end| Instant::now() < end)
+        {
+            let children = match &all {
+                None => listed_children(pid).unwrap_or_default(),
+                Some(all) => {
+                    let children = all.iter().filter(|member| member.parent == pid);
+                    children.map(|member| member.pid).collect()
+                }
+            };
+            for child in children {
+                if looked_at.insert(child) {
+                    if self.look_at(child, &looked_at) {
+                        queue.push(child);
+                    } else {
+                        looked_at.remove(&child);
+                    }
+                }
+            }
+        }
+        self.found.len() - before
+    }
+
+    /// Takes in one process; false if it is not in the tree any more.
+    fn look_at(&mut self, pid: i32, tree: &HashSet<i32>) -> bool {
+        // Opened before it is read: if the number is taken over in between, the signal reaches no process.
+        let descriptor = match self.signal {
+            Some(_) if !self.seen.contains(&pid) => open(pid),
+            _ => None,
+        };
+        // Another parent than one in the tree means that the number was already taken over.
+        let Some(member) = member(pid).filter(|member| tree.contains(&member.parent)) else {
+            return false;
+        };
+        if !member.is_zombie && self.seen.insert(pid) {
+            if let (Some(signal), Some(descriptor)) = (self.signal, &descriptor) {
+                let _ = pidfd_send_signal(descriptor, signal);
+            }
+            self.found.push(member);
+        }
+        true
     }
 }
 
@@ -149,17 +195,17 @@ const MOST_WALKS: usize = 5;
 /// A stopped process makes no others. So a walk that finds none that is new has found all, and while they are
 /// killed they do not compete with this process for the CPU.
 pub(super) fn kill_all(root: i32) -> Vec<Member> {
-    let mut members = Vec::new();
-    let mut seen = HashSet::from([root]);
+    let mut walk = Walk {
+        signal: Some(Signal::STOP),
+        ..Walk::below(root)
+    };
     for _ in 0..MOST_WALKS {
-        let before = members.len();
-        walk(root, Some(Signal::STOP), &mut seen, &mut members);
-        if members.len() == before {
+        if walk.go() == 0 {
             break;
         }
     }
-    signal(&members, Signal::KILL);
-    members
+    signal(&walk.found, Signal::KILL);
+    walk.found
 }
 
 /// What the kernel says a process is doing, as a letter.

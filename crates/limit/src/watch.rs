@@ -171,7 +171,7 @@ impl Run<'_> {
             if let (Some(limit), Some(look)) = (self.limits.memory, look_at_memory)
                 && look <= now
             {
-                let seen = tree::memory(&tree::descendants(tree::ourselves()), limit);
+                let seen = tree::memory(&self.members(), limit);
                 self.sampled = self.sampled.max(seen.min(limit));
                 if seen > limit {
                     self.sampled = self.sampled.max(seen);
@@ -285,9 +285,7 @@ impl Run<'_> {
     /// The descendants are asked first even where a group counts: that updates the scheduler's counts,
     /// and includes processes that left the group.
     fn cpu_used(&self) -> Duration {
-        let visible = self.reaped.user
-            + self.reaped.system
-            + tree::cpu_time(&tree::descendants(tree::ourselves()));
+        let visible = self.reaped.user + self.reaped.system + tree::cpu_time(&self.members());
         match &self.leaf {
             Some(leaf) => leaf
                 .cpu_time()
@@ -295,6 +293,12 @@ impl Run<'_> {
                 .max(visible.saturating_sub(ESCAPE_MARGIN)),
             None => visible,
         }
+    }
+
+    /// The processes of the run, as far as they can be found before its wall limit.
+    fn members(&self) -> Vec<tree::Member> {
+        let wall = self.limits.wall.map(|wall| self.start.after(wall));
+        tree::descendants_until(tree::ourselves(), wall)
     }
 
     /// Memory of processes that left the group which counts it; notes that, and a limit that was changed.
@@ -498,19 +502,15 @@ impl Run<'_> {
             Some(peak) => peak.max(largest),
             None => largest,
         };
-        // What was consumed decides, also where it was noticed late: the limit hit in the moment of another end, or while this process
-        // was not running.
-        let is_past =
-            |limit: Option<Duration>, used: Duration| limit.is_some_and(|limit| used > limit);
+        let is_past_memory =
+            self.has_escaped && self.limits.memory.is_some_and(|limit| peak > limit);
         let cause = match cause {
             Cause::None if hit => Cause::Memory,
-            Cause::None if is_past(self.limits.wall, end) => Cause::Wall,
-            Cause::None if is_past(self.limits.cpu, cpu.total) => Cause::Cpu,
-            Cause::None
-                if self.has_escaped && self.limits.memory.is_some_and(|limit| peak > limit) =>
-            {
-                Cause::Memory
-            }
+            Cause::None => cause.judged(self.limits, end, cpu.total),
+            cause => cause,
+        };
+        let cause = match cause {
+            Cause::None if is_past_memory => Cause::Memory,
             cause => cause,
         };
         if let Some(leaf) = self.leaf.take() {

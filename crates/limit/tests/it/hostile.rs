@@ -340,7 +340,13 @@ fn fork_bombs_end_soon() {
     for_each_stage(|stage| {
         for mode in ["fork-bomb", "fork-bomb-sessions", "fork-bomb-continued"] {
             let arguments = [mode, "7"];
-            let report = attack(stage, &arguments, &wall(800), Duration::from_secs(5)).unwrap();
+            // With limits for which all processes are looked at from time to time.
+            let limits = Limits {
+                cpu: Some(Duration::from_secs(100)),
+                memory: Some(4 << 30),
+                ..wall(800)
+            };
+            let report = attack(stage, &arguments, &limits, Duration::from_secs(5)).unwrap();
             assert_eq!(report.cause, Cause::Wall, "{mode}: {report:?}");
         }
     });
