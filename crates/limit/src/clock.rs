@@ -47,7 +47,7 @@ const ALARM_DELAY: Duration = Duration::from_millis(20);
 impl Alarm {
     /// One that is not set. Does nothing if the kernel grants no timer.
     pub(super) fn new() -> Self {
-        // Blocked in processes that supervise: it continues them, but interrupts nothing.
+        // In processes that supervise it interrupts a wait, whose time would otherwise begin again where they were stopped.
         let event = SigEvent::new(SigevNotify::SigevSignal {
             signal: Signal::SIGCONT,
             si_value: 0,

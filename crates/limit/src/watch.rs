@@ -57,6 +57,12 @@ pub(super) fn run(
     let stdin = slot.stdin.as_ref().map_or(own.as_fd(), AsFd::as_fd);
     let prepared = Prepared::new(launch, limits, stdin, slot.timer_slack, slot.contain)?;
     let leaf = slot.take_leaf()?;
+    // Set before there is a command that could stop this process.
+    let mut alarm = Alarm::new();
+    let cpu = limits.cpu.map(|cpu| cpu / slot.reachable_cpus);
+    if let Some(soonest) = [limits.wall, cpu].into_iter().flatten().min() {
+        alarm.set(Instant::now().after(soonest));
+    }
     // The limit comes last: from here on even a descriptor of the supervisor may count against it.
     let started = slot
         .memory
@@ -86,7 +92,7 @@ pub(super) fn run(
         start: started.child.exec.unwrap_or_else(Instant::now),
         streams: started.streams,
         buffer: Vec::new(),
-        alarm: Alarm::new(),
+        alarm,
         main_end: None,
         reaped: CpuTime::default(),
         largest: 0,
