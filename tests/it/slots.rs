@@ -403,3 +403,29 @@ slots: 1
         "{passed} s on its clock, {rest} s not suspended"
     );
 }
+
+#[test]
+fn a_second_run_on_the_same_cpus_is_warned() {
+    let scenario = |name: &str, rounds: u32| {
+        format!(
+            "
+name: {name}
+target: {{command: [sh, -c, 'sleep 0.1; echo 0.5'], reward: {{stdout: '([0-9.]+)'}}}}
+arms: {{list: [{{name: a}}]}}
+limits: {{of: wall, grid: [20s]}}
+price: {{cost: x, penalty: 10 * x}}
+policy: uniform
+budget: {{rounds: {rounds}}}
+"
+        )
+    };
+    let [first, second] = [("first", 100_000), ("second", 2)]
+        .map(|(name, rounds)| TestRun::new(&scenario(name, rounds)));
+    let child = first.start(&["--quiet"]);
+    first.wait_for_outcomes("first", 1);
+    let (_, stderr) = second.run(0, &[]);
+    send(&child, Signal::SIGINT);
+    child.wait_with_output().unwrap();
+    let warning = "another captime has pinned its slots to the same CPUs";
+    assert!(stderr.contains(warning), "{stderr}");
+}

@@ -1,5 +1,5 @@
-//! A small `timeout`: `cargo run -p captime-limit --example exec -- LEVEL WALL CPU MEMORY COMMAND...`, where `-` is the best level,
-//! or no limit. Prints the report as JSON on stderr. The process is nothing but a limiter, so it can use [`Foreground`].
+//! A small `timeout`: `cargo run -p captime-limit --example exec -- LEVEL CONTAIN WALL CPU MEMORY COMMAND...`, where `-` is the best level or
+//! containment, or no limit. Prints the report as JSON on stderr. The process is nothing but a limiter, so it can use [`Foreground`].
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -9,9 +9,9 @@ use captime_limit::{Foreground, Launch, Limits};
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let ([level, wall, cpu, memory], command) = words
-        .split_first_chunk::<4>()
-        .ok_or("four words, then the command")?;
+    let ([level, contain, wall, cpu, memory], command) = words
+        .split_first_chunk::<5>()
+        .ok_or("five words, then the command")?;
     let seconds = |text: &str| match text {
         "-" => Ok(None),
         text => text
@@ -27,7 +27,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
             ..Limits::default()
         },
         level: level.parse().ok(),
-        contain: None,
+        contain: contain.parse().ok(),
         stop_on_stdin_eof: false,
     };
     let finished = run.run();

@@ -108,7 +108,7 @@ impl Supervisor {
             }
         };
         drop(in_flight);
-        if matches!(result, Err(LimitError::Unkillable { .. })) {
+        if connection.is_spent() {
             connection.bury();
         } else {
             self.connection = Some(connection);

@@ -53,6 +53,8 @@ const PING_PERIOD: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long it may take after that before it is killed.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
+/// How long after its limit and its grace period a run may take to end before the supervisor is looked at, and how often from then on.
+const OVERDUE: Duration = Duration::from_millis(150);
 /// How long a supervisor may take to start.
 const START_PATIENCE: Duration = Duration::from_secs(20);
 /// How long a guardian may take to end what its supervisor left.
@@ -74,6 +76,12 @@ pub(super) struct Connection {
     outbox: Vec<u8>,
     state: State,
     health: Health,
+    /// When the run in flight should have ended, and the supervisor is looked at.
+    overdue: Option<Instant>,
+    /// Whether it was stopped when it was looked at last.
+    was_halted: bool,
+    /// Whether the supervisor has said that it is not fit for another run.
+    is_last: bool,
 }
 
 /// Which process is the parent of the supervisor, and so watches over it.
@@ -192,6 +200,9 @@ impl Connection {
             outbox: Vec::new(),
             state: State::Starting(now.after(START_PATIENCE)),
             health: Health::Good(now.after(PING_PERIOD)),
+            overdue: None,
+            was_halted: false,
+            is_last: false,
         }
     }
 
@@ -209,21 +220,23 @@ impl Connection {
     pub(super) fn next_look(&self) -> Option<Instant> {
         match (self.state, self.health) {
             (State::Idle, _) => None,
-            (State::Starting(look), _)
-            | (
+            (State::Starting(look), _) => Some(look),
+            (
                 State::Running(_),
                 Health::Good(look) | Health::Asked(look) | Health::Continued(look),
-            ) => Some(look),
+            ) => Some(self.overdue.map_or(look, |overdue| overdue.min(look))),
         }
     }
 
     /// Whether a run is in flight.
     #[cfg(feature = "tokio")]
-    pub(super) fn running(&self) -> Option<u64> {
-        match self.state {
-            State::Running(number) => Some(number),
-            State::Starting(_) | State::Idle => None,
-        }
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.state, State::Running(_))
+    }
+
+    /// Whether the supervisor is to be replaced before another run: [`bury`](Self::bury) it.
+    pub(super) fn is_spent(&self) -> bool {
+        self.is_last
     }
 
     /// Asks for a run; its end comes out of [`step`](Self::step).
@@ -231,7 +244,11 @@ impl Connection {
         self.outbox
             .extend(wire::request(number, &absolute(launch), limits));
         self.state = State::Running(number);
-        self.health = Health::Good(Instant::now().after(PING_PERIOD));
+        let now = Instant::now();
+        self.health = Health::Good(now.after(PING_PERIOD));
+        let longest = limits.wall.map(|wall| wall.saturating_add(limits.grace));
+        self.overdue = longest.map(|longest| now.after(longest.saturating_add(OVERDUE)));
+        self.was_halted = false;
     }
 
     /// Asks for the end of the run in flight, and sends that if it can be sent at once.
@@ -305,6 +322,7 @@ impl Connection {
             Frame::Answer => {
                 let answer = Answer::read(body)?;
                 log::write(self.pid, answer.messages);
+                self.is_last = answer.is_last;
                 if self.state == State::Running(answer.number) {
                     self.state = State::Idle;
                 }
@@ -323,6 +341,16 @@ impl Connection {
             State::Starting(end) if now < end => return Ok(()),
             State::Starting(_) => return Err(self.stuck()),
             State::Running(_) => {}
+        }
+        if self.overdue.is_some_and(|overdue| overdue <= now) {
+            // If it was stopped it is continued once: it may be stopped again and again.
+            let is_halted = tree::is_halted(self.pid);
+            if is_halted && self.was_halted {
+                return Err(self.stuck());
+            }
+            self.wake();
+            self.was_halted = is_halted;
+            self.overdue = Some(now.after(OVERDUE));
         }
         match self.health {
             Health::Good(look) if look <= now => {
@@ -418,14 +446,14 @@ impl Connection {
                 self.wake();
                 self.signal_supervisor(Signal::KILL);
                 let deadline = Instant::now().after(GUARDIAN_PATIENCE);
-                if !self.wait_for_end(deadline) {
-                    // Neither can be relied on: what is below them is ended from here.
-                    for _ in 0..20 {
-                        if tree::kill_all(guardian).is_empty() {
-                            break;
-                        }
-                        std::thread::sleep(Duration::from_millis(20));
-                    }
+                let mut has_ended = self.wait_for_end(Instant::now().after(OVERDUE));
+                while !has_ended && Instant::now() < deadline {
+                    // The command may have stopped the guardian too, or taken its descriptors away: what is below it is ended from here.
+                    tree::kill_all(guardian);
+                    self.wake();
+                    has_ended = self.wait_for_end(Instant::now().after(OVERDUE));
+                }
+                if !has_ended {
                     self.signal_guardian(Signal::KILL);
                     let deadline = Instant::now().after(PATIENCE);
                     self.wait_for_end(deadline);

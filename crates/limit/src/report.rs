@@ -1,8 +1,10 @@
 //! What one run used and why it ended.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Contain, Level};
+use super::{Contain, Level, Limits};
 
 /// Why a run ended, from the supervisor's own record, never guessed from an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +26,18 @@ impl Cause {
     /// True if a limit, not the command nor the user, ended the run.
     pub fn is_limit(self) -> bool {
         matches!(self, Self::Wall | Self::Cpu | Self::Memory)
+    }
+
+    /// The cause by what was consumed: a run that ended by itself past a limit has hit it. It may have been noticed late,
+    /// because the supervisor was stopped or waited for the CPU.
+    pub(super) fn judged(self, limits: &Limits, wall: Duration, cpu: Duration) -> Self {
+        let is_past =
+            |limit: Option<Duration>, used: Duration| limit.is_some_and(|limit| used > limit);
+        match self {
+            Self::None if is_past(limits.wall, wall) => Self::Wall,
+            Self::None if is_past(limits.cpu, cpu) => Self::Cpu,
+            cause => cause,
+        }
     }
 }
 
@@ -102,5 +116,27 @@ mod lossy {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
         String::deserialize(from).map(String::into_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_judged_by_what_it_consumed() {
+        let [one, two] = [1, 2].map(Duration::from_secs);
+        let both = Limits {
+            wall: Some(one),
+            cpu: Some(one),
+            ..Limits::default()
+        };
+        assert_eq!(Cause::None.judged(&both, one, one), Cause::None);
+        assert_eq!(Cause::None.judged(&both, two, one), Cause::Wall);
+        assert_eq!(Cause::None.judged(&both, one, two), Cause::Cpu);
+        // What ended it before counts first, and without a limit nothing is past it.
+        assert_eq!(Cause::Memory.judged(&both, two, two), Cause::Memory);
+        let none = Limits::default();
+        assert_eq!(Cause::None.judged(&none, two, two), Cause::None);
     }
 }

@@ -7,7 +7,8 @@ use std::os::unix::net::UnixStream;
 
 use rustix::net::RecvFlags;
 use rustix::process::{
-    DumpableBehavior, Resource, Rlimit, set_child_subreaper, set_dumpable_behavior, setrlimit,
+    DumpableBehavior, Resource, Rlimit, Signal, set_child_subreaper, set_dumpable_behavior,
+    setrlimit,
 };
 
 use super::cgroup::is_shortage;
@@ -15,7 +16,7 @@ use super::contain::{self, Contain};
 use super::error::LimitError;
 use super::guardian;
 use super::level::Level;
-use super::log;
+use super::log::{self, Message};
 use super::slot::{self, Options, Slot};
 use super::sys;
 use super::watch;
@@ -186,13 +187,25 @@ fn answer_requests(
         line.begin(number);
         let result = watch::run(slot, &launch, &limits, &mut line);
         // What could not be ended would be counted with the next run: then another supervisor takes over.
-        let is_last = matches!(result, Err(LimitError::Unkillable { .. }));
+        let mut is_last = matches!(result, Err(LimitError::Unkillable { .. }));
+        if !is_single && slot.has_changed() {
+            is_last = true;
+            log::note(Message::Warning(
+                "the command changed the priority, CPUs or resource limits of its supervisor process, which will be replaced"
+                    .to_owned(),
+            ));
+        }
         let answer = Answer {
             number,
             result,
+            is_last,
             messages: log::take(),
         };
         (&line.socket).write_all(&wire::frame(Frame::Answer, &answer.write()?))?;
+        // The command may have stopped it.
+        if let Some(guardian) = rustix::process::getppid() {
+            let _ = rustix::process::kill_process(guardian, Signal::CONT);
+        }
         if is_last || is_single || line.is_deserted {
             return Ok(());
         }

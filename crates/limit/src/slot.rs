@@ -45,6 +45,8 @@ pub(super) struct Slot {
     pub(super) stdin: Option<OwnedFd>,
     /// Removed once the thread that uses the slot has ended.
     legacy: Option<PathBuf>,
+    /// As it was at the start.
+    standing: sys::Standing,
 }
 
 /// How many CPUs a process can use once it has undone all pinning: those of its cpuset, or all CPUs for root, which can leave its cpuset.
@@ -146,6 +148,7 @@ impl Slot {
             contain: options.contain,
             stdin: None,
             legacy: None,
+            standing: sys::Standing::now(),
         };
         if options.level != Some(Level::Subreaper) {
             match slot.enter_groups(options, places) {
@@ -270,6 +273,11 @@ impl Slot {
             path: home.path().display().to_string(),
             errno: error.into(),
         })
+    }
+
+    /// Whether a command gave this thread another priority, other CPUs or limits, which the next command would inherit.
+    pub(super) fn has_changed(&self) -> bool {
+        self.standing != sys::Standing::now()
     }
 
     /// Takes back a group in which nothing was ever started.

@@ -105,8 +105,9 @@ impl Supervisor {
             }
         };
         drop(in_flight);
-        let is_usable = !matches!(result, Err(_) | Ok(Err(LimitError::Unkillable { .. })));
-        if !is_usable && let Some(link) = self.link.take() {
+        if (result.is_err() || link.connection.is_spent())
+            && let Some(link) = self.link.take()
+        {
             in_background(Connection::bury, link).await;
         }
         let result = result.and_then(|ended| ended);
@@ -224,18 +225,13 @@ impl Link {
 
     /// Makes the link usable after a dropped future; `None` if that is impossible.
     async fn recover(mut self) -> Option<Self> {
-        while let Some(number) = self.connection.running() {
-            match self.wait(None).await {
-                Ok(Event::Ended(ended, Err(LimitError::Unkillable { .. }))) if ended == number => {
-                    in_background(Connection::bury, self).await;
-                    return None;
-                }
-                Ok(_) => {}
-                Err(_) => {
-                    in_background(Connection::bury, self).await;
-                    return None;
-                }
-            }
+        let mut is_lost = false;
+        while self.connection.is_running() && !is_lost {
+            is_lost = self.wait(None).await.is_err();
+        }
+        if is_lost || self.connection.is_spent() {
+            in_background(Connection::bury, self).await;
+            return None;
         }
         Some(self)
     }

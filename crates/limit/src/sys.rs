@@ -20,8 +20,12 @@ use std::ffi::c_int;
 use std::io;
 use std::mem::{self, MaybeUninit};
 use std::num::NonZeroU64;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::time::Duration;
+
+use rustix::process::Signal;
+use rustix::thread::{CpuSet, sched_getaffinity};
 
 /// The last error of this thread as an errno.
 fn errno() -> i32 {
@@ -172,14 +176,29 @@ pub(super) fn unshare(flags: rustix::thread::UnshareFlags) -> io::Result<()> {
     Ok(())
 }
 
-/// Kills every other process of the PID namespace at once, if this process is its first.
-pub(super) fn kill_namespace() -> bool {
-    if !rustix::process::getpid().is_init() {
-        return false;
+/// Signals every other process of the PID namespace at once, forks included, if this process is its first.
+pub(super) fn signal_namespace(signal: Signal) {
+    if rustix::process::getpid().is_init() {
+        // SAFETY: signals processes of this namespace only, and never this one.
+        unsafe { libc::kill(-1, signal.as_raw()) };
     }
-    // SAFETY: signals processes of this namespace only, and never this one.
-    unsafe { libc::kill(-1, libc::SIGKILL) };
-    true
+}
+
+/// Signals the process group that this process leads, or led before it ended, at once, forks included. Does nothing before Linux 6.9.
+pub(super) fn signal_group(leader: BorrowedFd<'_>, signal: Signal) {
+    const PIDFD_SIGNAL_PROCESS_GROUP: c_int = 4;
+    let (descriptor, none) = (leader.as_raw_fd(), ptr::null::<libc::siginfo_t>());
+    // SAFETY: no memory is handed over. The descriptor stands for the group beyond the reuse of its number.
+    unsafe {
+        let call = libc::SYS_pidfd_send_signal;
+        libc::syscall(
+            call,
+            descriptor,
+            signal.as_raw(),
+            none,
+            PIDFD_SIGNAL_PROCESS_GROUP,
+        );
+    }
 }
 
 /// Switches on the loopback interface of a fresh network namespace; without it, programs cannot even talk to themselves.
@@ -202,6 +221,49 @@ pub(super) fn start_loopback() {
         if socket >= 0 {
             libc::ioctl(socket, libc::SIOCSIFFLAGS, ptr::from_mut(&mut request));
             libc::close(socket);
+        }
+    }
+}
+
+/// What any process of the same user can change about a thread, even the first one of its PID namespace, and what children inherit.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    policy: c_int,
+    nice: c_int,
+    io_priority: c_int,
+    cpus: Option<CpuSet>,
+    limits: Vec<(u64, u64)>,
+}
+
+impl Standing {
+    /// That of the calling thread.
+    pub(super) fn now() -> Self {
+        const IOPRIO_WHO_PROCESS: c_int = 1;
+        // The kernel's list ends where it refuses.
+        let limit = |resource: u32| {
+            // SAFETY: all zero is a valid structure, of which the pointer is to a local.
+            unsafe {
+                let mut found: libc::rlimit64 = mem::zeroed();
+                let none = ptr::null::<libc::rlimit64>();
+                let into = &raw mut found;
+                let asked = libc::syscall(libc::SYS_prlimit64, 0, resource, none, into);
+                (asked == 0).then_some((found.rlim_cur, found.rlim_max))
+            }
+        };
+        // SAFETY: these take no pointers and change nothing.
+        let (policy, nice, io_priority) = unsafe {
+            (
+                libc::sched_getscheduler(0),
+                libc::getpriority(libc::PRIO_PROCESS, 0),
+                libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) as c_int,
+            )
+        };
+        Self {
+            policy,
+            nice,
+            io_priority,
+            cpus: sched_getaffinity(None).ok(),
+            limits: (0..).map_while(limit).collect(),
         }
     }
 }

@@ -4,10 +4,12 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::clock::Instant;
 use super::sys;
 
 /// One process, identified beyond the reuse of its number.
@@ -95,60 +97,131 @@ pub(super) fn children(root: i32) -> Vec<Member> {
 
 /// Every live descendant of `root`, parents before children; zombies are left out but looked through.
 pub(super) fn descendants(root: i32) -> Vec<Member> {
-    walk(root, |_| {})
+    descendants_until(root, None)
 }
 
-/// Calls `visit` on each live descendant of `root` before it looks for the children of that one.
-fn walk(root: i32, mut visit: impl FnMut(&Member)) -> Vec<Member> {
-    let mut found = Vec::new();
-    let mut seen = HashSet::from([root]);
-    let mut queue = vec![root];
-    let mut take = |member: Member, queue: &mut Vec<i32>| {
-        if !member.is_zombie {
-            visit(&member);
-            found.push(member);
-        }
-        queue.push(member.pid);
+/// As [`descendants`], but stops looking at this moment. Among many busy processes this one may have to wait for each look.
+pub(super) fn descendants_until(root: i32, end: Option<Instant>) -> Vec<Member> {
+    let mut walk = Walk {
+        end,
+        ..Walk::below(root)
     };
-    if listed_children(root).is_some() {
-        while let Some(pid) = queue.pop() {
-            for child in listed_children(pid).unwrap_or_default() {
-                if seen.insert(child)
-                    && let Some(member) = member(child)
-                {
-                    take(member, &mut queue);
-                }
-            }
-        }
-    } else {
-        let all = everyone();
-        while let Some(pid) = queue.pop() {
-            for member in all.iter().filter(|member| member.parent == pid) {
-                if seen.insert(member.pid) {
-                    take(*member, &mut queue);
-                }
-            }
+    walk.go();
+    walk.found
+}
+
+/// A search for the live descendants of a process.
+struct Walk {
+    root: i32,
+    /// What each process gets when it is found, before its children are looked for.
+    signal: Option<Signal>,
+    /// When to stop.
+    end: Option<Instant>,
+    found: Vec<Member>,
+    seen: HashSet<i32>,
+}
+
+impl Walk {
+    fn below(root: i32) -> Self {
+        Self {
+            root,
+            signal: None,
+            end: None,
+            found: Vec::new(),
+            seen: HashSet::new(),
         }
     }
-    found
+
+    /// Looks at the whole tree. Gives how many processes were found that were not found before.
+    fn go(&mut self) -> usize {
+        let before = self.found.len();
+        if self.root <= 0 {
+            // No process; to the kernel it is the parent of all.
+            return 0;
+        }
+        // Only where the kernel lists no children.
+        let all = listed_children(self.root).is_none().then(everyone);
+        let mut looked_at = HashSet::from([self.root]);
+        let mut queue = vec![self.root];
+        while let Some(pid) = queue.pop()
+            && self.end.is_none_or(|end| Instant::now() < end)
+        {
+            let children = match &all {
+                None => listed_children(pid).unwrap_or_default(),
+                Some(all) => {
+                    let children = all.iter().filter(|member| member.parent == pid);
+                    children.map(|member| member.pid).collect()
+                }
+            };
+            for child in children {
+                if looked_at.insert(child) {
+                    if self.look_at(child, &looked_at) {
+                        queue.push(child);
+                    } else {
+                        looked_at.remove(&child);
+                    }
+                }
+            }
+        }
+        self.found.len() - before
+    }
+
+    /// Takes in one process; false if it is not in the tree any more.
+    fn look_at(&mut self, pid: i32, tree: &HashSet<i32>) -> bool {
+        // Opened before it is read: if the number is taken over in between, the signal reaches no process.
+        let descriptor = match self.signal {
+            Some(_) if !self.seen.contains(&pid) => open(pid),
+            _ => None,
+        };
+        // Another parent than one in the tree means that the number was already taken over.
+        let Some(member) = member(pid).filter(|member| tree.contains(&member.parent)) else {
+            return false;
+        };
+        if !member.is_zombie && self.seen.insert(pid) {
+            if let (Some(signal), Some(descriptor)) = (self.signal, &descriptor) {
+                let _ = pidfd_send_signal(descriptor, signal);
+            }
+            self.found.push(member);
+        }
+        true
+    }
 }
 
-/// Kills every descendant of `root`; those that fork faster than they are found are stopped first. Gives those that were alive.
+/// How often a tree is walked for what was born during the last walk.
+const MOST_WALKS: usize = 5;
+
+/// Kills every descendant of `root`, all of them stopped first. Gives those that were alive.
+///
+/// A stopped process makes no others. So a walk that finds none that is new has found all, and while they are
+/// killed they do not compete with this process for the CPU.
 pub(super) fn kill_all(root: i32) -> Vec<Member> {
-    // A stopped process forks no more, so from its children on the walk is final; a second one finds what was born meanwhile.
-    let mut members = walk(root, |member| signal(&[*member], Signal::STOP));
-    members.extend(walk(root, |member| signal(&[*member], Signal::STOP)));
-    signal(&members, Signal::KILL);
-    members
+    let mut walk = Walk {
+        signal: Some(Signal::STOP),
+        ..Walk::below(root)
+    };
+    for _ in 0..MOST_WALKS {
+        if walk.go() == 0 {
+            break;
+        }
+    }
+    signal(&walk.found, Signal::KILL);
+    walk.found
+}
+
+/// What the kernel says a process is doing, as a letter.
+fn state(pid: i32) -> Option<char> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    text[text.rfind(')')? + 1..].trim_start().chars().next()
+}
+
+/// Whether another process has stopped this one, by a signal or because it traces it.
+pub(super) fn is_halted(pid: i32) -> bool {
+    matches!(state(pid), Some('T' | 't'))
 }
 
 /// What the kernel says a process is doing, in words.
 pub(super) fn state_in_words(pid: i32) -> String {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = text
-        .rfind(')')
-        .and_then(|at| text[at + 1..].trim_start().chars().next());
-    match state {
+    match state(pid) {
         Some('T') => "is stopped".to_owned(),
         Some('t') => "is being traced".to_owned(),
         Some('Z' | 'X') | None => "is gone".to_owned(),
@@ -168,19 +241,25 @@ pub(super) fn may_signal(pid: i32) -> bool {
         .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::PERM))
 }
 
+/// Whether this process can look at others. It cannot if another one took its descriptors away (`prlimit`).
+pub(super) fn can_look() -> bool {
+    fs::File::open("/proc/self/stat").is_ok()
+}
+
 /// Whether everything alive below this process belongs to a user whose processes it may not signal.
 pub(super) fn is_out_of_reach() -> bool {
     let members = descendants(ourselves());
     !members.is_empty() && members.iter().all(|member| !may_signal(member.pid))
 }
 
+fn open(pid: i32) -> Option<OwnedFd> {
+    pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
+}
+
 /// Sends a signal to exactly these processes, never to one that took over a number.
 pub(super) fn signal(members: &[Member], signal: Signal) {
     for member in members {
-        let Some(pid) = Pid::from_raw(member.pid) else {
-            continue;
-        };
-        let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else {
+        let Some(descriptor) = open(member.pid) else {
             continue;
         };
         if self::member(member.pid).is_some_and(|now| now.start == member.start) {

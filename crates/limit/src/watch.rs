@@ -8,7 +8,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::capture::Stream;
 use super::cgroup::{self, CpuTime, Leaf};
-use super::clock::Instant;
+use super::clock::{Alarm, Instant};
 use super::contain::Contain;
 use super::error::LimitError;
 use super::launch::{Launch, Limits};
@@ -57,6 +57,12 @@ pub(super) fn run(
     let stdin = slot.stdin.as_ref().map_or(own.as_fd(), AsFd::as_fd);
     let prepared = Prepared::new(launch, limits, stdin, slot.timer_slack, slot.contain)?;
     let leaf = slot.take_leaf()?;
+    // Set before there is a command that could stop this process.
+    let mut alarm = Alarm::new();
+    let cpu = limits.cpu.map(|cpu| cpu / slot.reachable_cpus);
+    if let Some(soonest) = [limits.wall, cpu].into_iter().flatten().min() {
+        alarm.set(Instant::now().after(soonest));
+    }
     // The limit comes last: from here on even a descriptor of the supervisor may count against it.
     let started = slot
         .memory
@@ -86,6 +92,7 @@ pub(super) fn run(
         start: started.child.exec.unwrap_or_else(Instant::now),
         streams: started.streams,
         buffer: Vec::new(),
+        alarm,
         main_end: None,
         reaped: CpuTime::default(),
         largest: 0,
@@ -116,6 +123,7 @@ struct Run<'a> {
     start: Instant,
     streams: [Option<Stream>; 2],
     buffer: Vec<u8>,
+    alarm: Alarm,
     main_end: Option<(Instant, Reaped)>,
     /// CPU time of the dead, by the kernel's account to their parent.
     reaped: CpuTime,
@@ -169,7 +177,7 @@ impl Run<'_> {
             if let (Some(limit), Some(look)) = (self.limits.memory, look_at_memory)
                 && look <= now
             {
-                let seen = tree::memory(&tree::descendants(tree::ourselves()), limit);
+                let seen = tree::memory(&self.members(), limit);
                 self.sampled = self.sampled.max(seen.min(limit));
                 if seen > limit {
                     self.sampled = self.sampled.max(seen);
@@ -226,6 +234,9 @@ impl Run<'_> {
         if let Some(line) = &line {
             watched.extend(line.watched());
         }
+        if let Some(next) = next {
+            self.alarm.set(next);
+        }
         let timeout = next.map(|next| next.since(Instant::now()));
         sys::wait(&mut watched, timeout)
             .map_err(|error| LimitError::system("wait for the command", error))?;
@@ -280,9 +291,7 @@ impl Run<'_> {
     /// The descendants are asked first even where a group counts: that updates the scheduler's counts,
     /// and includes processes that left the group.
     fn cpu_used(&self) -> Duration {
-        let visible = self.reaped.user
-            + self.reaped.system
-            + tree::cpu_time(&tree::descendants(tree::ourselves()));
+        let visible = self.reaped.user + self.reaped.system + tree::cpu_time(&self.members());
         match &self.leaf {
             Some(leaf) => leaf
                 .cpu_time()
@@ -290,6 +299,12 @@ impl Run<'_> {
                 .max(visible.saturating_sub(ESCAPE_MARGIN)),
             None => visible,
         }
+    }
+
+    /// The processes of the run, as far as they can be found before its wall limit.
+    fn members(&self) -> Vec<tree::Member> {
+        let wall = self.limits.wall.map(|wall| self.start.after(wall));
+        tree::descendants_until(tree::ourselves(), wall)
     }
 
     /// Memory of processes that left the group which counts it; notes that, and a limit that was changed.
@@ -321,8 +336,13 @@ impl Run<'_> {
         if cause == Cause::None && self.is_over() {
             return Ok(0);
         }
+        let is_polite = cause != Cause::None && !self.limits.grace.is_zero();
+        if self.leaf.is_none() && !is_polite {
+            // They are counted one by one. While they run, this process may have to wait for the CPU behind each of them.
+            self.signal_at_once(Signal::STOP);
+        }
         let mut others: HashSet<i32> = self.alive().into_iter().collect();
-        if cause != Cause::None && !self.limits.grace.is_zero() {
+        if is_polite {
             self.ask_politely(cause, line);
         }
         if self.main_end.is_none() {
@@ -331,9 +351,7 @@ impl Run<'_> {
         if let Some(leaf) = &self.leaf {
             leaf.kill();
         }
-        if self.slot.contain != Contain::Off {
-            sys::kill_namespace();
-        }
+        self.signal_at_once(Signal::KILL);
         // Nothing can use more any longer, and what follows needs a little memory of its own.
         self.peak = self.slot.memory.peak();
         self.memory_hit |= self.slot.memory.was_hit();
@@ -341,15 +359,10 @@ impl Run<'_> {
         let start = Instant::now();
         let mut pause = Duration::from_millis(1);
         while !self.is_over() {
-            // At `cgroup2` the kernel is already ending them: look for processes that left the group only if it takes long.
-            if self.leaf.is_none() || pause > Duration::from_millis(1) {
-                let members = if pause == Duration::from_millis(1) {
-                    let members = tree::descendants(tree::ourselves());
-                    tree::signal(&members, Signal::KILL);
-                    members
-                } else {
-                    tree::kill_all(tree::ourselves())
-                };
+            // In a control group or namespace the kernel is already ending them: look for processes that left it only if it takes long.
+            let is_held = self.leaf.is_some() || self.slot.contain != Contain::Off;
+            if !is_held || pause > Duration::from_millis(1) {
+                let members = tree::kill_all(tree::ourselves());
                 if self.leaf.as_ref().is_none_or(|leaf| !leaf.is_populated()) {
                     others.extend(members.iter().map(|member| member.pid));
                 }
@@ -366,7 +379,8 @@ impl Run<'_> {
             }
             line.listen();
             let waited = Instant::now().since(start);
-            if waited > END_PATIENCE || waited > FOREIGN_PATIENCE && tree::is_out_of_reach() {
+            let is_hopeless = || tree::is_out_of_reach() || !tree::can_look();
+            if waited > END_PATIENCE || waited > FOREIGN_PATIENCE && is_hopeless() {
                 return Err(self.unkillable());
             }
             let _ = sys::wait(&mut [], Some(pause));
@@ -374,6 +388,16 @@ impl Run<'_> {
         }
         others.remove(&self.main);
         Ok(others.len() as u64)
+    }
+
+    /// Signals, in one system call, all that can be reached so: everything in a namespace, without one what stayed in the process
+    /// group of the main process.
+    fn signal_at_once(&self, signal: Signal) {
+        if self.slot.contain == Contain::Off {
+            sys::signal_group(self.pidfd.as_fd(), signal);
+        } else {
+            sys::signal_namespace(signal);
+        }
     }
 
     /// Which processes are still alive, and why.
@@ -390,6 +414,9 @@ impl Run<'_> {
                 "it runs as another user, whose processes this one may not signal".to_owned()
             }
             Some(&pid) => format!("it was killed and {}", tree::state_in_words(pid)),
+            None if !tree::can_look() => {
+                "the supervisor may open no files any more, so it cannot find it".to_owned()
+            }
             None => "the kernel still counts it".to_owned(),
         };
         LimitError::Unkillable { pids, why }
@@ -481,19 +508,15 @@ impl Run<'_> {
             Some(peak) => peak.max(largest),
             None => largest,
         };
-        // What was consumed decides, also where it was noticed late: the limit hit in the moment of another end, or while this process
-        // was not running.
-        let is_past =
-            |limit: Option<Duration>, used: Duration| limit.is_some_and(|limit| used > limit);
+        let is_past_memory =
+            self.has_escaped && self.limits.memory.is_some_and(|limit| peak > limit);
         let cause = match cause {
             Cause::None if hit => Cause::Memory,
-            Cause::None if is_past(self.limits.wall, end) => Cause::Wall,
-            Cause::None if is_past(self.limits.cpu, cpu.total) => Cause::Cpu,
-            Cause::None
-                if self.has_escaped && self.limits.memory.is_some_and(|limit| peak > limit) =>
-            {
-                Cause::Memory
-            }
+            Cause::None => cause.judged(self.limits, end, cpu.total),
+            cause => cause,
+        };
+        let cause = match cause {
+            Cause::None if is_past_memory => Cause::Memory,
             cause => cause,
         };
         if let Some(leaf) = self.leaf.take() {

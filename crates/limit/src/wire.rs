@@ -287,6 +287,8 @@ fn read_message(from: &mut impl Read) -> io::Result<Vec<u8>> {
 pub(super) struct Answer {
     pub number: u64,
     pub result: Result<Report, LimitError>,
+    /// Whether the supervisor is not fit for another run.
+    pub is_last: bool,
     /// What the supervisor adds to the log.
     pub messages: Vec<Message>,
 }
@@ -303,7 +305,11 @@ impl Answer {
         }
         let mut to = Writer::default();
         to.number(self.number);
-        to.bytes(&serde_json::to_vec(&(&self.result, &self.messages))?);
+        to.bytes(&serde_json::to_vec(&(
+            &self.result,
+            self.is_last,
+            &self.messages,
+        ))?);
         for stream in captured {
             to.maybe(stream, |to, stream| {
                 to.bytes(&stream.head);
@@ -318,7 +324,7 @@ impl Answer {
     pub(super) fn read(body: &[u8]) -> io::Result<Self> {
         let mut from = Reader(body);
         let number = from.number()?;
-        let (mut result, messages): (Result<Report, LimitError>, _) =
+        let (mut result, is_last, messages): (Result<Report, LimitError>, _, _) =
             serde_json::from_slice(&from.bytes()?)?;
         let captured = |from: &mut Reader<'_>| {
             Ok(Captured {
@@ -337,6 +343,7 @@ impl Answer {
         Ok(Self {
             number,
             result,
+            is_last,
             messages,
         })
     }
@@ -477,6 +484,7 @@ mod tests {
         Answer {
             number: 3,
             result: Ok(report),
+            is_last: false,
             messages: vec![Message::Debug("woken".to_owned())],
         }
     }

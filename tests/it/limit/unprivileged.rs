@@ -143,3 +143,52 @@ fn user_namespaces_contain_without_any_rights() {
         assert_eq!(report["level"], "subreaper", "{stderr}");
     }
 }
+
+/// captime's processes are not dumpable, so only root can trace them.
+#[test]
+fn an_ordinary_user_cannot_trace_its_supervisor() {
+    let Some(somebody) = Somebody::new(54_343) else {
+        return;
+    };
+    let program = SetUser::new();
+    set_permissions(program.program(), Permissions::from_mode(0o755)).unwrap();
+    let book = Book::open();
+    let mut command = somebody.captime();
+    command.args(["exec", "--contain=off", "--wall=0.5s", "--report=-", "--"]);
+    command
+        .arg(program.program())
+        .arg(book.path())
+        .arg("trace-parent");
+    let output = command.output().unwrap();
+    let stderr = text(&output.stderr);
+    let report: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
+    assert_eq!(report["cause"], "wall", "{stderr}");
+    book.close();
+}
+
+#[test]
+fn a_run_of_an_ordinary_user_names_its_level_and_draws_ascii_if_asked() {
+    let Some(somebody) = Somebody::new(54_344) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+    let scenario = "
+name: weak
+target: {command: [sh, -c, 'echo 0.5'], reward: {stdout: '([0-9.]+)'}}
+arms: {list: [{name: a}, {name: b}]}
+limits: {of: wall, grid: [10s]}
+price: {cost: x, penalty: 10 * x}
+policy: uniform
+budget: {rounds: 4}
+";
+    std::fs::write(folder.path().join("s.yaml"), scenario).unwrap();
+    let mut command = somebody.captime();
+    command.current_dir(folder.path()).env("LC_ALL", "C");
+    let output = command.args(["run", "s.yaml"]).output().unwrap();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    assert!(stderr.contains("enforced at level `subreaper`"), "{stderr}");
+    assert!(stdout.contains("enforced at level `subreaper`"), "{stdout}");
+    assert!(stdout.is_ascii() && stderr.is_ascii(), "{stdout}{stderr}");
+}

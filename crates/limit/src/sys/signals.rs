@@ -45,7 +45,7 @@ pub(crate) fn stop_signals() -> u32 {
 }
 
 /// Prepares this process to supervise: every signal blocked, none ignored (so that commands start with the defaults),
-/// SIGCHLD interrupting [`wait`] only; with `hears_stop` requests to stop do so too, and are noted.
+/// SIGCHLD and SIGCONT interrupting [`wait`] only; with `hears_stop` requests to stop do so too, and are noted.
 pub(crate) fn quiet_signals(hears_stop: bool) {
     HEARS_STOP.store(hears_stop, Ordering::SeqCst);
     let _ = SigSet::all().thread_set_mask();
@@ -66,7 +66,9 @@ pub(crate) fn quiet_signals(hears_stop: bool) {
         }
         let mut action: libc::sigaction = mem::zeroed();
         action.sa_sigaction = nothing as *const () as libc::sighandler_t;
-        libc::sigaction(libc::SIGCHLD, &raw const action, ptr::null_mut());
+        for signal in [Signal::SIGCHLD, Signal::SIGCONT] {
+            libc::sigaction(signal as c_int, &raw const action, ptr::null_mut());
+        }
         if hears_stop {
             action.sa_sigaction = note_stop as *const () as libc::sighandler_t;
             for signal in STOPPING {
@@ -94,10 +96,11 @@ pub(crate) fn is_ready(watched: &[Watched]) -> bool {
     watched.iter().any(|entry| entry.any().unwrap_or(true))
 }
 
-/// Waits until a descriptor is ready, a child has ended, or the time is up.
+/// Waits until a descriptor is ready, a child has ended, this process was continued, or the time is up.
 pub(crate) fn wait(watched: &mut [Watched], timeout: Option<Duration>) -> io::Result<()> {
     let mut mask = SigSet::all();
     mask.remove(Signal::SIGCHLD);
+    mask.remove(Signal::SIGCONT);
     if HEARS_STOP.load(Ordering::Relaxed) {
         for signal in STOPPING {
             mask.remove(signal);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use captime_limit::{Cause, Launch, Level, LimitError, Limits, Report};
+use captime_limit::{Cause, Contain, Launch, Level, LimitError, Limits, Output, Report};
 
 use super::stage::{Book, Stage, cpu, memory, skip, wall};
 
@@ -12,6 +12,17 @@ fn for_each_level(check: impl Fn(&mut Stage)) {
     for level in [Level::Cgroup2, Level::Subreaper] {
         if let Some(mut stage) = Stage::open_to_attack(level) {
             check(&mut stage);
+        }
+    }
+}
+
+/// At each level, with commands that can get at their supervisor and with those that cannot.
+fn for_each_stage(check: impl Fn(&mut Stage)) {
+    for level in [Level::Cgroup2, Level::Subreaper] {
+        for contain in [Contain::Off, Contain::Pids] {
+            if let Some(mut stage) = Stage::contained(level, contain) {
+                check(&mut stage);
+            }
         }
     }
 }
@@ -86,7 +97,8 @@ fn attack(
 fn a_program_that_stops_its_supervisor_still_meets_its_limit() {
     for_each_level(|stage| {
         for mode in ["stop-parent", "stop-ancestors"] {
-            let report = attack(stage, &[mode], &wall(600), Duration::from_secs(5)).unwrap();
+            // Before the main process asks whether its supervisor is alive, and continues it.
+            let report = attack(stage, &[mode], &wall(600), Duration::from_millis(2900)).unwrap();
             assert_eq!(report.cause, Cause::Wall, "{mode}: {report:?}");
         }
     });
@@ -95,18 +107,14 @@ fn a_program_that_stops_its_supervisor_still_meets_its_limit() {
 #[test]
 fn a_program_that_keeps_stopping_its_supervisor_is_ended() {
     for_each_level(|stage| {
-        let result = attack(
-            stage,
-            &["restop-parent"],
-            &wall(600),
-            Duration::from_secs(12),
-        );
-        match result {
-            Ok(report) => assert_eq!(report.cause, Cause::Wall, "{report:?}"),
-            Err(error) => assert!(
-                matches!(error, LimitError::SupervisorStuck { .. }),
-                "{error}"
-            ),
+        for mode in ["restop-parent", "restop-ancestors"] {
+            match attack(stage, &[mode], &wall(600), Duration::from_millis(3900)) {
+                Ok(report) => assert_eq!(report.cause, Cause::Wall, "{mode}: {report:?}"),
+                Err(error) => assert!(
+                    matches!(error, LimitError::SupervisorStuck { .. }),
+                    "{mode}: {error}"
+                ),
+            }
         }
     });
 }
@@ -121,7 +129,7 @@ fn a_supervisor_that_is_traced_is_replaced_and_says_why() {
             stage,
             &["trace-parent"],
             &wall(600),
-            Duration::from_secs(12),
+            Duration::from_millis(3900),
         );
         let error = error.unwrap_err();
         assert!(
@@ -146,7 +154,7 @@ fn a_supervisor_or_command_that_is_frozen_does_not_stop_the_limits() {
                 stage,
                 &[mode, group.path()],
                 &wall(600),
-                Duration::from_secs(12),
+                Duration::from_millis(2900),
             );
             match result {
                 Ok(report) => assert_eq!(report.cause, Cause::Wall, "{mode}: {report:?}"),
@@ -328,10 +336,70 @@ fn groups_that_others_made_are_left_alone() {
 }
 
 #[test]
-fn a_fork_bomb_ends_soon() {
-    for_each_level(|stage| {
-        let limits = wall(800);
-        let result = attack(stage, &["fork-bomb", "7"], &limits, Duration::from_secs(8)).unwrap();
-        assert_eq!(result.cause, Cause::Wall, "{result:?}");
+fn fork_bombs_end_soon() {
+    for_each_stage(|stage| {
+        for mode in ["fork-bomb", "fork-bomb-sessions", "fork-bomb-continued"] {
+            let arguments = [mode, "7"];
+            // With limits for which all processes are looked at from time to time.
+            let limits = Limits {
+                cpu: Some(Duration::from_secs(100)),
+                memory: Some(4 << 30),
+                ..wall(800)
+            };
+            let report = attack(stage, &arguments, &limits, Duration::from_secs(5)).unwrap();
+            assert_eq!(report.cause, Cause::Wall, "{mode}: {report:?}");
+        }
+    });
+}
+
+#[test]
+fn tricks_with_processes_do_not_delay_the_end() {
+    for_each_stage(|stage| {
+        for arguments in [
+            &["wait-in-vfork"][..],
+            &["subreaper-chain", "20"],
+            &["thread-exec"],
+            &["signal-flood"],
+            &["starve-parent", "8"],
+            &["nest-groups", "20"],
+        ] {
+            let report = attack(stage, arguments, &wall(600), Duration::from_secs(5)).unwrap();
+            assert_eq!(report.cause, Cause::Wall, "{arguments:?}: {report:?}");
+        }
+        // Its first process leaves, where the namespace could be made.
+        let arguments = ["own-namespace"];
+        let report = attack(stage, &arguments, &wall(600), Duration::from_secs(5)).unwrap();
+        assert!(report.left_behind > 0, "{report:?}");
+    });
+}
+
+/// What a command inherits from its supervisor, in words.
+fn inherited(stage: &mut Stage) -> String {
+    let script =
+        "nice; ulimit -n; grep Cpus_allowed_list /proc/self/status; cut -d' ' -f41 /proc/self/stat";
+    let mut launch = Launch::new(["sh", "-c", script]);
+    launch.output = Output::Capture { limit: 1 << 12 };
+    let report = stage.launch(&launch, &wall(15_000)).unwrap();
+    report.stdout.unwrap().text()
+}
+
+#[test]
+fn what_a_command_does_to_its_supervisor_does_not_touch_the_next_one() {
+    // Without memory or descriptors, supervisor and guardian may both be lost.
+    captime_limit::adopt_orphans();
+    for_each_stage(|stage| {
+        let before = inherited(stage);
+        for arguments in [&["starve-parent", "2"][..], &["limit-parent"]] {
+            match attack(stage, arguments, &wall(600), Duration::from_secs(5)) {
+                Ok(report) => assert_eq!(report.cause, Cause::Wall, "{arguments:?}: {report:?}"),
+                // Where neither group nor namespace holds them, processes are looked for in files.
+                Err(error) => {
+                    assert!(matches!(error, LimitError::Unkillable { .. }), "{error}");
+                    let place = (stage.level(), stage.supervisor.contain());
+                    assert_eq!(place, (Level::Subreaper, Contain::Off), "{arguments:?}");
+                }
+            }
+            assert_eq!(inherited(stage), before, "{arguments:?}");
+        }
     });
 }
