@@ -45,6 +45,7 @@ fn plan(arms: usize) -> Plan {
         space: Space::numbered(arms).expect("some arms").into(),
         stop_on_first_failures: false,
         compare: captime::scenario::Compare::default(),
+        metric: None,
     }
 }
 

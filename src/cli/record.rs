@@ -15,8 +15,8 @@ use crate::journal::{By, EndReason, Learned, Step};
 use crate::orchestrator::{
     Budget, Now, Plan, Planned, Run, RunSetup, Schedule, Sequence, Watch, target_seed,
 };
-use crate::round::{ArmId, Limit, Observation, Pull, Round, Seen};
-use crate::scenario::{Pin, Resource, Scenario};
+use crate::round::{ArmId, Pull, Round, Seen};
+use crate::scenario::{Pin, Scenario};
 use crate::target::{PreparedTarget, allowed_cpus, prepare};
 
 const EXAMPLES: &str = "\

@@ -224,13 +224,11 @@ fn slots(args: &StudyArgs) -> Vec<usize> {
 }
 
 fn only_slots(args: &StudyArgs) -> Result<usize, Failure> {
-    match slots(args)[..] {
-        [slots] => Ok(slots),
-        _ => {
-            let message = "only a study with `--budget` takes several numbers of slots";
-            Err(Failure::usage(message).hint(Some("study them one by one")))
-        }
-    }
+    let [slots] = slots(args)[..] else {
+        let message = "only a study with `--budget` takes several numbers of slots";
+        return Err(Failure::usage(message).hint(Some("study them one by one")));
+    };
+    Ok(slots)
 }
 
 /// What to play, and on how many threads.

@@ -9,9 +9,7 @@ use super::first_failures::FirstFailures;
 use super::plan::{LimitSource, Plan};
 use super::schedule::{Choice, Planned, Schedule};
 use crate::answer::{Evidence, Nodes, Setting, Verdict};
-use crate::journal::{
-    ArmRecord, By, Calibrated, EndReason, Learned, PullRecord, Session, Step,
-};
+use crate::journal::{ArmRecord, By, Calibrated, EndReason, Learned, PullRecord, Session, Step};
 use crate::policy::{Explanation, Policy, Problem, Recommendation};
 use crate::resource::Resource;
 use crate::round::{

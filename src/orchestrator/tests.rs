@@ -610,7 +610,7 @@ fn an_answer_that_is_probably_worse_than_the_default_is_not_recommended() {
         }
     }
     let arm = |best: Option<Recommendation>| best.unwrap().pull.arm.index();
-    assert_eq!(arm(state.recommended()), 1, "by the policy alone");
+    assert_eq!(arm(state.recommended(None)), 1, "by the policy alone");
     assert_eq!(arm(state.recommend()), 0);
     assert_eq!(arm(state.answer(Some(limit))), 0);
     let verdict = state.verdict(Resource::Wall);

@@ -170,8 +170,9 @@ pub fn arms(
             table.names.push(name.to_owned());
         }
         for (place, code) in space.codes(arm).into_iter().enumerate() {
-            let place_of = |code: u32| used[place].binary_search(&code).map(|at| at as i64);
-            table.codes[place].push(place_of(code).unwrap_or(-1));
+            let at = used[place].binary_search(&code).ok();
+            let at = at.and_then(|at| i64::try_from(at).ok());
+            table.codes[place].push(at.unwrap_or(-1));
         }
         let count = |kind| rounds.iter().filter(|played| played.kind == kind).count() as u64;
         table.pulls.push(rounds.len() as u64);

@@ -77,7 +77,7 @@ impl Space {
         let names: Vec<Arc<str>> = self
             .parameters()
             .iter()
-            .map(|of| of.shared_name())
+            .map(super::parameter::Parameter::shared_name)
             .collect();
         // Names are kept if every arm has one.
         let row = |configuration: &Configuration, name: Option<Arc<str>>| Row {

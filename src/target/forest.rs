@@ -405,8 +405,10 @@ pub fn scored(
         (Task::Classification, _) => return command,
     };
     command.reward = scenario::Reward::Score {
-        place: ScorePlace::Stdout,
-        form: ScoreForm::Json(pointer.into()),
+        source: scenario::ScoreSource {
+            place: ScorePlace::Stdout,
+            form: ScoreForm::Json(pointer.into()),
+        },
         scale: Some(scenario::ScoreScale { worst, best }),
     };
     command

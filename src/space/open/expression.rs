@@ -562,7 +562,7 @@ impl<'a> Parser<'a> {
             _ => None,
         };
         match bounds {
-            Some((low, high)) if (0..MOST_VALUES as i64).contains(&(high - low)) => {
+            Some((low, high)) if low <= high && low.abs_diff(high) < MOST_VALUES as u64 => {
                 let one = |number: i64| (number.to_string(), at.clone());
                 Ok((low..=high).map(one).collect())
             }

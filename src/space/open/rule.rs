@@ -106,8 +106,10 @@ impl Operator {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Function(pub(super) &'static str);
 
+type OfOneNumber = fn(f64) -> f64;
+
 /// Functions of one number, and whether they keep the order of what they are given.
-const FUNCTIONS: &[(&str, fn(f64) -> f64, bool)] = &[
+const FUNCTIONS: &[(&str, OfOneNumber, bool)] = &[
     ("floor", f64::floor, true),
     ("ceil", f64::ceil, true),
     ("round", f64::round, true),

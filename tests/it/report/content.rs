@@ -1,5 +1,7 @@
 //! What the page says, by its data.
 
+use std::fmt::Write as _;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -322,7 +324,7 @@ slots: 2
         let mut table = String::from("instance,size,luck\n");
         for instance in 1..12 {
             let luck = instance * 5 % 12;
-            table.push_str(&format!("{instance},{},{luck}\n", 100 * instance));
+            let _ = writeln!(table, "{instance},{},{luck}", 100 * instance);
         }
         table + last
     };
