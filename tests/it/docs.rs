@@ -209,6 +209,16 @@ fn spaces_and_virtual_targets_are_as_documented() {
     ] {
         fs::write(folder.path().join(name), text).unwrap();
     }
+    let earlier = "name: last-night\ntarget: {command: ['true', '{params}']}\n\
+                   arms: {space: {decay: {real: [0.5, 1.5]}}}\nlimits: {of: wall, grid: [10s]}\nbudget: {rounds: 2}\n";
+    fs::write(folder.path().join("earlier.yaml"), earlier).unwrap();
+    let status = Command::new(env!("CARGO_BIN_EXE_captime"))
+        .args(["run", "earlier.yaml", "--quiet"])
+        .current_dir(folder.path())
+        .stdout(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
     let mut checked = 0;
     for page in ["spaces.md", "virtual-targets.md"] {
         for (kind, mut text) in blocks(page) {
@@ -238,7 +248,7 @@ fn spaces_and_virtual_targets_are_as_documented() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 4);
+    assert_eq!(checked, 5);
 }
 
 /// The tables and pictures of the comparison are what the script makes of the results beside them.

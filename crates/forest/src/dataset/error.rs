@@ -188,7 +188,7 @@ pub enum DatasetError {
         what: &'static str,
     },
     /// A column that is both needed and dropped.
-    #[error("{at}: column `{name}` cannot be dropped: it is to {purpose}")]
+    #[error("{at}: column `{name}` cannot be dropped: it is needed to {purpose}")]
     Dropped {
         /// Where its header is.
         at: At,

@@ -128,11 +128,11 @@ fn options_that_contradict_each_other_are_refused() {
     for (options, expected) in [
         (
             options(&["x", "y"], &[]),
-            "line 1, column 3: column `y` is to be dropped and to predict | remove `y` from the columns to drop",
+            "line 1, column 3: column `y` cannot be dropped: it is needed to predict | remove `y` from the columns to drop",
         ),
         (
             options(&["q"], &["low", "high"]),
-            "line 1, column 2: column `q` is to be dropped and to have its levels in order | remove `q` from the columns to drop",
+            "line 1, column 2: column `q` cannot be dropped: it is needed to have its levels in order | remove `q` from the columns to drop",
         ),
         (
             options(&[], &["low", "low", "high"]),
