@@ -134,29 +134,24 @@ impl Verdict {
         });
         let mut sentences = vec![use_it];
         sentences.extend(compared);
-        sentences.push(format!(
-            "{}{}.",
-            capitalised(&limit.in_words(amount)),
-            self.still_moves()
-        ));
+        sentences.push(format!("{}.", capitalised(&limit.in_words(amount))));
+        sentences.extend(self.still_moves());
         sentences
     }
 
     /// Whether the answer still moves, and what more pulls are expected to bring.
-    fn still_moves(&self) -> String {
+    fn still_moves(&self) -> Option<String> {
         let pulls = self.afforded.pulls;
-        let outlook = self
-            .outlook
-            .map_or(String::new(), |outlook| format!("; {}", outlook.in_words()));
-        match self.unchanged_since {
-            None => outlook,
-            Some(since) if 2 * since <= pulls => {
-                format!("; the answer has been the same since pull {since} of {pulls}{outlook}")
+        let moved = self.unchanged_since.map(|since| {
+            if 2 * since <= pulls {
+                format!("the answer has been the same since pull {since} of {pulls}")
+            } else {
+                format!("the answer last changed at pull {since} of {pulls}")
             }
-            Some(since) => {
-                format!("; the answer last changed at pull {since} of {pulls}{outlook}")
-            }
-        }
+        });
+        let outlook = self.outlook.map(|outlook| outlook.in_words());
+        let both: Vec<String> = moved.into_iter().chain(outlook).collect();
+        (!both.is_empty()).then(|| format!("{}.", capitalised(&both.join(", and "))))
     }
 }
 
