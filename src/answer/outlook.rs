@@ -39,8 +39,8 @@ impl Outlook {
     ///
     /// Half of the pulls go to the arms that may still be the best, half to arms that were never pulled. After them every mean will
     /// have moved by some part of its spread; the answer then is the arm with the largest. None where nothing can be said.
-    /// Estimates that know nothing of each other (`is_posterior` is false) are drawn to the median first: the luckiest of many
-    /// pulls is no reason to hope.
+    /// Independent estimates (`is_posterior` is false) are shrunk to their median first, because the best of many is partly
+    /// luck.
     pub fn of(
         arms: &[Recommendation],
         unpulled: usize,

@@ -41,7 +41,7 @@ const PREFIX: &str = "captime-agent-";
 
 /// Runs the command.
 pub fn run(args: &AgentArgs) -> Result<Exit, Failure> {
-    let (input, output) = take_streams().map_err(Failure::ours)?;
+    let (input, output) = take_streams().map_err(Failure::internal)?;
     let parent = args.scratch.clone().unwrap_or_else(|| {
         let of = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         of("SLURM_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from)
@@ -69,11 +69,11 @@ pub fn run(args: &AgentArgs) -> Result<Exit, Failure> {
     drop((folder, lock));
     // A read that waits for the other side ends with the process.
     runtime.shutdown_background();
-    let left = left.map_err(Failure::ours)?;
+    let left = left.map_err(Failure::internal)?;
     if left.is_regular() {
         Ok(Exit::Done)
     } else {
-        Err(Failure::ours(left))
+        Err(Failure::internal(left))
     }
 }
 

@@ -147,7 +147,7 @@ fn pareto(history: &History, format: Format) -> Result<Exit, Failure> {
 
 fn write_value(value: &Value, format: Format, to: &mut dyn Write) -> Result<(), Failure> {
     if format == Format::Yaml {
-        let text = serde_yaml::to_string(value).map_err(Failure::ours)?;
+        let text = serde_yaml::to_string(value).map_err(Failure::internal)?;
         to.write_all(text.as_bytes())?;
     } else {
         serde_json::to_writer_pretty(&mut *to, value).map_err(std::io::Error::from)?;

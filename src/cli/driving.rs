@@ -21,7 +21,7 @@ pub(super) fn drive<W: Watch>(
     };
     let runtime = runtime()?;
     let driven = runtime.block_on(async {
-        let mut signals = Signals::listen().map_err(Failure::ours)?;
+        let mut signals = Signals::listen().map_err(Failure::internal)?;
         let mut slots = tokio::select! {
             slots = start_slots(scenario, target, slots, pin) => slots?,
             () = signals.next() => return Err(Failure::interrupted()),

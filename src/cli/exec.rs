@@ -292,7 +292,7 @@ fn check(exec: &Exec, run: &Foreground) -> Result<(), Failure> {
 }
 
 fn failure(error: LimitError) -> Failure {
-    Failure::ours(&error).hint(error.hint())
+    Failure::internal(&error).hint(error.hint())
 }
 
 /// Where the report goes. Opened before the run, so that a bad path is noticed in time.
@@ -315,7 +315,7 @@ impl Destination {
                 .open(path)
                 .map(|file| Self::File(file, path.to_owned()))
                 .map_err(|error| {
-                    Failure::ours(format!(
+                    Failure::internal(format!(
                         "cannot write the report `{}`: {error}",
                         path.display()
                     ))
@@ -324,13 +324,15 @@ impl Destination {
     }
 
     fn write(self, value: &impl serde::Serialize) -> Result<(), Failure> {
-        let mut line = serde_json::to_vec(value).map_err(Failure::ours)?;
+        let mut line = serde_json::to_vec(value).map_err(Failure::internal)?;
         line.push(b'\n');
         match self {
             Self::Nowhere => Ok(()),
-            Self::Stderr => std::io::stderr().write_all(&line).map_err(Failure::ours),
+            Self::Stderr => std::io::stderr()
+                .write_all(&line)
+                .map_err(Failure::internal),
             Self::File(mut file, path) => file.write_all(&line).map_err(|error| {
-                Failure::ours(format!(
+                Failure::internal(format!(
                     "cannot write the report `{}`: {error}",
                     path.display()
                 ))

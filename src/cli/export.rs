@@ -158,7 +158,7 @@ fn csv(rows: impl Iterator<Item = Row>, space: &Space, to: &mut dyn Write) -> Re
     let mut table = csv::Writer::from_writer(to);
     let failed = |error: csv::Error| match error.into_kind() {
         csv::ErrorKind::Io(error) => Failure::from(error),
-        other => Failure::ours(format!("{other:?}")),
+        other => Failure::internal(format!("{other:?}")),
     };
     let parameters = || space.parameters().iter().map(Parameter::name);
     let own = parameters().map(|name| {
@@ -172,7 +172,7 @@ fn csv(rows: impl Iterator<Item = Row>, space: &Space, to: &mut dyn Write) -> Re
     let columns = COLUMNS.iter().map(|name| (*name).to_owned());
     table.write_record(columns.chain(own)).map_err(failed)?;
     for row in rows {
-        let configuration = serde_json::to_string(&row.configuration).map_err(Failure::ours)?;
+        let configuration = serde_json::to_string(&row.configuration).map_err(Failure::internal)?;
         let cell = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         let values = parameters().map(|name| {
             let value = row.configuration.get(name);

@@ -18,7 +18,7 @@ pub struct Failure {
     message: String,
     hint: Option<String>,
     /// Whether the message is already formatted, with colours, and needs no `captime:` in front.
-    is_picture: bool,
+    is_rendered: bool,
 }
 
 impl Failure {
@@ -28,23 +28,23 @@ impl Failure {
             exit: Exit::Usage,
             message: message.to_string(),
             hint: None,
-            is_picture: false,
+            is_rendered: false,
         }
     }
 
     /// captime itself or the machine failed (exit 1).
-    pub fn ours(message: impl ToString) -> Self {
+    pub fn internal(message: impl ToString) -> Self {
         Self {
             exit: Exit::Failed,
             message: message.to_string(),
             hint: None,
-            is_picture: false,
+            is_rendered: false,
         }
     }
 
     /// A file below `--out` that cannot be written (exit 1).
     pub fn cannot_write(path: &Path, error: impl Display) -> Self {
-        Self::ours(format!("cannot write `{}`: {error}", path.display()))
+        Self::internal(format!("cannot write `{}`: {error}", path.display()))
             .hint(Some("use `--out` with a folder that you may write to"))
     }
 
@@ -54,7 +54,7 @@ impl Failure {
             exit: Exit::Interrupted,
             message: "interrupted".to_owned(),
             hint: None,
-            is_picture: false,
+            is_rendered: false,
         }
     }
 
@@ -81,7 +81,7 @@ impl Failure {
             return;
         }
         // If stderr itself is gone, the error cannot be reported.
-        if self.is_picture {
+        if self.is_rendered {
             let _ = writeln!(to, "{}", self.message);
         } else {
             let _ = writeln!(to, "captime: {}", visible_lines(&self.message));
@@ -100,10 +100,10 @@ impl From<std::io::Error> for Failure {
                 exit: Exit::Done,
                 message: String::new(),
                 hint: None,
-                is_picture: false,
+                is_rendered: false,
             };
         }
-        Self::ours(format!("cannot write the result: {error}"))
+        Self::internal(format!("cannot write the result: {error}"))
     }
 }
 
@@ -123,7 +123,7 @@ impl From<PrepareError> for Failure {
         let failure = if error.is_usage() {
             Self::usage(&error)
         } else {
-            Self::ours(&error)
+            Self::internal(&error)
         };
         failure.hint(error.hint())
     }
@@ -134,7 +134,7 @@ impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Prepare(error) => error.into(),
-            StartError::Cluster(error) => Self::ours(&error).hint(error.hint()),
+            StartError::Cluster(error) => Self::internal(&error).hint(error.hint()),
         }
     }
 }
@@ -146,7 +146,7 @@ impl From<ScenarioError> for Failure {
             exit: Exit::Usage,
             message: error.render(has_colours(&std::io::stderr())),
             hint: None,
-            is_picture: true,
+            is_rendered: true,
         }
     }
 }

@@ -180,7 +180,7 @@ pub fn run(args: ForestArgs) -> Result<Exit, Failure> {
     };
     let mut to = std::io::stdout().lock();
     if is_child || args.format == Format::Json {
-        let text = serde_json::to_string(&report).map_err(Failure::ours)?;
+        let text = serde_json::to_string(&report).map_err(Failure::internal)?;
         writeln!(to, "{text}")?;
     } else {
         text::print(&report, &mut to)?;
@@ -198,7 +198,7 @@ fn save(args: &ForestArgs, data: &Dataset, path: &Path) -> Result<(), Failure> {
     let fit = fit_until(data, &rows, &params, &Stop::new(), None)
         .map_err(|error| Failure::usage(&error).hint(error.hint()))?;
     let FitOutcome::Done { forest, .. } = fit else {
-        return Err(Failure::ours("the fit on all rows was stopped"));
+        return Err(Failure::internal("the fit on all rows was stopped"));
     };
     let write = || {
         let folder = path
@@ -211,7 +211,7 @@ fn save(args: &ForestArgs, data: &Dataset, path: &Path) -> Result<(), Failure> {
         std::io::Result::Ok(())
     };
     write().map_err(|error| {
-        Failure::ours(format!("cannot write `{}`: {error}", path.display())).hint(Some(
+        Failure::internal(format!("cannot write `{}`: {error}", path.display())).hint(Some(
             "give `--save` a file in a folder that you may write to",
         ))
     })

@@ -87,7 +87,7 @@ impl Init {
         for file in &files {
             let path = self.folder.join(&file.name);
             write(&path, file).map_err(|error| {
-                Failure::ours(format!("cannot write `{}`: {error}", path.display())).hint(Some(
+                Failure::internal(format!("cannot write `{}`: {error}", path.display())).hint(Some(
                     "name a folder you may write to: `captime init KIND FOLDER`",
                 ))
             })?;

@@ -106,7 +106,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(Failure::ours)
+        .map_err(Failure::internal)
 }
 
 /// Runs the command line of this process and returns its exit status.

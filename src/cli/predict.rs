@@ -79,6 +79,6 @@ pub fn run(args: &PredictArgs) -> Result<Exit, Failure> {
 fn written(error: csv::Error) -> Failure {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error.into(),
-        kind => Failure::ours(format!("cannot write the predictions: {kind:?}")),
+        kind => Failure::internal(format!("cannot write the predictions: {kind:?}")),
     }
 }

@@ -103,7 +103,7 @@ pub fn run(args: PullArgs) -> Result<Exit, Failure> {
     let folder = tempfile::Builder::new()
         .prefix("captime-pull-")
         .tempdir()
-        .map_err(Failure::ours)?;
+        .map_err(Failure::internal)?;
     let target = prepare(&scenario, folder.path())?;
     let requests = Requests::new(&scenario, &target, &kept_back);
     let one = if args.lines {
@@ -116,12 +116,12 @@ pub fn run(args: PullArgs) -> Result<Exit, Failure> {
     let ended = runtime.block_on(async {
         let slots = start_slots(&scenario, target, args.slots as usize, Pin::Never).await?;
         let mut session = Session::new(&scenario, &requests, slots.pool);
-        let mut signals = Signals::listen().map_err(Failure::ours)?;
+        let mut signals = Signals::listen().map_err(Failure::internal)?;
         let ended = if let Some(request) = one {
             session.start(request);
             session.serve(None, &mut signals).await
         } else {
-            let input = read_lines().map_err(Failure::ours)?;
+            let input = read_lines().map_err(Failure::internal)?;
             session.serve(Some(input), &mut signals).await
         };
         drop(session);
@@ -214,7 +214,7 @@ impl<'a> Session<'a> {
                     None => input = None,
                     Some(line) => {
                         number += 1;
-                        let line = line.map_err(|error| Failure::ours(format!("cannot read stdin: {error}")))?;
+                        let line = line.map_err(|error| Failure::internal(format!("cannot read stdin: {error}")))?;
                         let request = lines::object(&line, request::WRITE)
                             .and_then(|object| self.requests.read(number, object.into()));
                         match request {

@@ -69,5 +69,5 @@ pub fn run(args: ReportArgs) -> Result<Exit, Failure> {
 
 /// An error of the report, for the user.
 pub(super) fn failure(error: &ReportError) -> Failure {
-    Failure::ours(error).hint(error.hint())
+    Failure::internal(error).hint(error.hint())
 }

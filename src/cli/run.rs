@@ -19,7 +19,7 @@ use crate::markup::Visible;
 use crate::orchestrator::{Before, Driven, Now, Run, RunError, RunSetup, Signals, Tally, Watch};
 use crate::progress::{Account, Events, Lines, Terminal, Words};
 use crate::quantity;
-use crate::report::{History, Keeper, write_report};
+use crate::report::{History, ReportUpdater, write_report};
 use crate::scenario::{Resource, Scenario, Target};
 use crate::target::{PreparedTarget, prepare};
 use summary::Summary;
@@ -128,14 +128,14 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
             warn_if_lowered(run.before(), &setup.enforcement);
         }
         // A run that is over in a moment needs no report meanwhile.
-        let keeper = (!is_virtual).then(|| Keeper::start(&folder, args.report_every));
+        let updater = (!is_virtual).then(|| ReportUpdater::start(&folder, args.report_every));
         let view = view(&args, scenario.limits.of, slots);
         let finished = play(&scenario, target, run, slots, view)?;
         if finished.is_hasty {
             // Its thread ends with the process. A report can be made at any time.
-            std::mem::forget(keeper);
+            std::mem::forget(updater);
         } else {
-            looked_at = finish_report(keeper, &folder)?;
+            looked_at = finish_report(updater, &folder)?;
         }
         finished
     };
@@ -196,13 +196,16 @@ fn then_test(folder: &Path, args: &RunArgs) -> Result<Exit, Failure> {
 
 /// Writes the last report. A signal quits at once, because it can be made at any time. Returns the verdict with its
 /// course and outlook.
-fn finish_report(keeper: Option<Keeper>, folder: &Path) -> Result<Option<Verdict>, Failure> {
+fn finish_report(
+    updater: Option<ReportUpdater>,
+    folder: &Path,
+) -> Result<Option<Verdict>, Failure> {
     let runtime = runtime()?;
     let folder = folder.to_owned();
     let written = runtime.block_on(async {
-        let mut signals = Signals::listen().map_err(Failure::ours)?;
+        let mut signals = Signals::listen().map_err(Failure::internal)?;
         let writing = tokio::task::spawn_blocking(move || {
-            drop(keeper);
+            drop(updater);
             write_report(&folder).map(|history| history.verdict())
         });
         tokio::select! {

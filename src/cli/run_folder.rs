@@ -166,7 +166,7 @@ fn missing(run: &Path, is_name: bool) -> Failure {
 }
 
 fn unreadable(place: &Path, error: &Error) -> Failure {
-    Failure::ours(format!("cannot read `{}`: {error}", place.display()))
+    Failure::internal(format!("cannot read `{}`: {error}", place.display()))
         .hint(Some("ask the owner of this run for access"))
 }
 
@@ -245,7 +245,7 @@ pub(super) fn failure(error: &RunError) -> Failure {
     let failure = if is_usage {
         Failure::usage(error)
     } else {
-        Failure::ours(error)
+        Failure::internal(error)
     };
     failure.hint(error.hint())
 }

@@ -22,7 +22,7 @@ pub struct SchemaArgs {}
 /// Runs the command.
 pub fn run(_: &SchemaArgs) -> Result<Exit, Failure> {
     let mut text =
-        serde_json::to_string_pretty(&crate::scenario::schema()).map_err(Failure::ours)?;
+        serde_json::to_string_pretty(&crate::scenario::schema()).map_err(Failure::internal)?;
     text.push('\n');
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(Exit::Done)

@@ -45,15 +45,15 @@ pub fn run(args: ServeArgs) -> Result<Exit, Failure> {
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(Failure::ours)?;
+        .map_err(Failure::internal)?;
     let ended = runtime.block_on(async {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port.unwrap_or(0)));
         let listener = TcpListener::bind(address).await.map_err(|error| {
             Failure::usage(format!("cannot listen on {address}: {error}"))
                 .hint(Some("give another `--port`, or none for any that is free"))
         })?;
-        let address = listener.local_addr().map_err(Failure::ours)?;
-        let mut signals = Signals::listen().map_err(Failure::ours)?;
+        let address = listener.local_addr().map_err(Failure::internal)?;
+        let mut signals = Signals::listen().map_err(Failure::internal)?;
         let place = match &args.run {
             None => Place::Many(run_folder::runs()),
             Some(run) => tokio::select! {
@@ -64,7 +64,7 @@ pub fn run(args: ServeArgs) -> Result<Exit, Failure> {
         let token = if args.no_token {
             None
         } else {
-            Some(token().map_err(Failure::ours)?)
+            Some(token().map_err(Failure::internal)?)
         };
         let mut stdout = std::io::stdout().lock();
         match &token {
@@ -74,7 +74,7 @@ pub fn run(args: ServeArgs) -> Result<Exit, Failure> {
         stdout.flush()?;
         drop(stdout);
         tokio::select! {
-            ended = serve(listener, place, token, explained) => ended.map_err(Failure::ours),
+            ended = serve(listener, place, token, explained) => ended.map_err(Failure::internal),
             () = signals.next() => Ok(()),
         }
     });

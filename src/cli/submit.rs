@@ -65,8 +65,8 @@ pub fn run(args: &SubmitArgs) -> Result<Exit, Failure> {
             "the option {option:?} has a line break"
         )));
     }
-    let here = std::env::current_dir().map_err(Failure::ours)?;
-    let captime = std::env::current_exe().map_err(Failure::ours)?;
+    let here = std::env::current_dir().map_err(Failure::internal)?;
+    let captime = std::env::current_exe().map_err(Failure::internal)?;
     let file = here.join(format!("{}.sbatch", scenario.name));
     let text = script(args, &scenario, &here, &captime, &file);
     std::fs::write(&file, text).map_err(|error| Failure::cannot_write(&file, error))?;
@@ -97,7 +97,7 @@ fn submit(file: &Path) -> Result<String, Failure> {
         .stdin(Stdio::null())
         .output();
     let answer = asked.map_err(|error| {
-        Failure::ours(format!("cannot run `sbatch`: {error}")).hint(Some(format!(
+        Failure::internal(format!("cannot run `sbatch`: {error}")).hint(Some(format!(
             "run `sbatch {}` on a machine where Slurm is installed",
             file.display()
         )))

@@ -314,7 +314,7 @@ fn ablation(history: &History) -> Result<Tested, Failure> {
         .map(|step| step.configuration.clone())
         .collect();
     let extended = history.scenario().space.with_arms(&configurations);
-    let (space, along) = extended.map_err(Failure::ours)?;
+    let (space, along) = extended.map_err(Failure::internal)?;
     let default = ArmId::from_index(0);
     Ok(Tested {
         arms: std::iter::once(default).chain(along).collect(),

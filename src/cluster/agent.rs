@@ -323,7 +323,7 @@ mod tests {
         }
     }
 
-    struct Scene {
+    struct TestAgent {
         reader: Reader<tokio::io::ReadHalf<DuplexStream>>,
         to: tokio::io::WriteHalf<DuplexStream>,
         agent: tokio::task::JoinHandle<Left>,
@@ -343,7 +343,7 @@ mod tests {
         }
     }
 
-    async fn scene() -> Scene {
+    async fn test_agent() -> TestAgent {
         let (ours, theirs) = duplex(1 << 16);
         let mut puppet = None;
         let pool = SlotPool::new(2, |ends| {
@@ -383,7 +383,7 @@ mod tests {
         frames::send(&mut to, &ToAgent::Open(Box::new(open)))
             .await
             .unwrap();
-        let mut scene = Scene {
+        let mut agent_under_test = TestAgent {
             reader,
             to,
             agent,
@@ -391,13 +391,13 @@ mod tests {
             signal,
         };
         assert!(matches!(
-            scene.next().await,
+            agent_under_test.next().await,
             FromAgent::Opened { slots: 2, .. }
         ));
-        scene
+        agent_under_test
     }
 
-    impl Scene {
+    impl TestAgent {
         /// The next message that is not a heartbeat.
         async fn next(&mut self) -> FromAgent {
             loop {
@@ -450,11 +450,11 @@ mod tests {
     #[tokio::test]
     async fn a_closed_stream_ends_what_runs() {
         within(async {
-            let mut scene = scene().await;
-            scene.pull(1).await;
-            let log = Arc::clone(&scene.puppet.log);
-            drop((scene.to, scene.reader));
-            assert!(scene.agent.await.unwrap().is_regular());
+            let mut agent_under_test = test_agent().await;
+            agent_under_test.pull(1).await;
+            let log = Arc::clone(&agent_under_test.puppet.log);
+            drop((agent_under_test.to, agent_under_test.reader));
+            assert!(agent_under_test.agent.await.unwrap().is_regular());
             assert_eq!(*log.lock().unwrap(), ["start 1", "stop 1"]);
         })
         .await;
@@ -463,11 +463,14 @@ mod tests {
     #[tokio::test]
     async fn silence_ends_what_runs() {
         within(async {
-            let mut scene = scene().await;
-            scene.pull(0).await;
-            let left = (&mut scene.agent).await.unwrap();
+            let mut agent_under_test = test_agent().await;
+            agent_under_test.pull(0).await;
+            let left = (&mut agent_under_test.agent).await.unwrap();
             assert!(matches!(left, Left::Silence { .. }), "{left}");
-            assert_eq!(scene.puppet.log.lock().unwrap().last().unwrap(), "stop 0");
+            assert_eq!(
+                agent_under_test.puppet.log.lock().unwrap().last().unwrap(),
+                "stop 0"
+            );
         })
         .await;
     }
@@ -475,14 +478,21 @@ mod tests {
     #[tokio::test]
     async fn a_pull_that_dies_with_the_job_is_not_reported_as_failed() {
         within(async {
-            let mut scene = scene().await;
-            scene.pull(0).await;
-            scene.puppet.ends.send(ended_by(libc::SIGTERM)).unwrap();
+            let mut agent_under_test = test_agent().await;
+            agent_under_test.pull(0).await;
+            agent_under_test
+                .puppet
+                .ends
+                .send(ended_by(libc::SIGTERM))
+                .unwrap();
             tokio::time::sleep(Duration::from_millis(50)).await;
-            scene.signal.send(()).unwrap();
-            assert!(matches!(scene.agent.await.unwrap(), Left::Signal));
+            agent_under_test.signal.send(()).unwrap();
+            assert!(matches!(
+                agent_under_test.agent.await.unwrap(),
+                Left::Signal
+            ));
             let message = loop {
-                match scene.reader.next().await.unwrap() {
+                match agent_under_test.reader.next().await.unwrap() {
                     FromAgent::Beat => {}
                     message => break message,
                 }
@@ -495,12 +505,19 @@ mod tests {
     #[tokio::test]
     async fn a_pull_that_dies_of_a_signal_alone_is_reported_a_little_later() {
         within(async {
-            let mut scene = scene().await;
-            scene.pull(0).await;
-            scene.puppet.ends.send(ended_by(libc::SIGKILL)).unwrap();
-            assert!(matches!(scene.next().await, FromAgent::Ended { .. }));
+            let mut agent_under_test = test_agent().await;
+            agent_under_test.pull(0).await;
+            agent_under_test
+                .puppet
+                .ends
+                .send(ended_by(libc::SIGKILL))
+                .unwrap();
+            assert!(matches!(
+                agent_under_test.next().await,
+                FromAgent::Ended { .. }
+            ));
             // The slot is free again.
-            scene.pull(0).await;
+            agent_under_test.pull(0).await;
         })
         .await;
     }
@@ -508,11 +525,11 @@ mod tests {
     #[tokio::test]
     async fn a_pull_in_a_slot_that_is_taken_is_out_of_turn() {
         within(async {
-            let mut scene = scene().await;
-            scene.pull(0).await;
-            scene.pull(0).await;
+            let mut agent_under_test = test_agent().await;
+            agent_under_test.pull(0).await;
+            agent_under_test.pull(0).await;
             assert!(matches!(
-                scene.agent.await.unwrap(),
+                agent_under_test.agent.await.unwrap(),
                 Left::OutOfTurn("pull")
             ));
         })

@@ -204,7 +204,7 @@ pub struct OutcomeRecord<'a> {
 
 /// Why an outcome line cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-pub enum Untold {
+pub enum BadOutcome {
     /// None or several of `reward`, `censored` and `failed`.
     #[error("an outcome is one of `reward`, `censored` and `failed`")]
     NotOneOf,
@@ -215,7 +215,7 @@ pub enum Untold {
 
 impl OutcomeRecord<'_> {
     /// What the policy sees of it.
-    pub fn observation(&self, pull: Pull) -> Result<Observation, Untold> {
+    pub fn observation(&self, pull: Pull) -> Result<Observation, BadOutcome> {
         match (self.reward, self.censored, &self.failed) {
             (Some(reward), None, None) => {
                 let consumption = self.consumption.unwrap_or(f64::NAN);
@@ -223,7 +223,7 @@ impl OutcomeRecord<'_> {
             }
             (None, Some(at), None) => Ok(Observation::censored(pull, at)?),
             (None, None, Some(_)) => Ok(Observation::failed(pull)),
-            _ => Err(Untold::NotOneOf),
+            _ => Err(BadOutcome::NotOneOf),
         }
     }
 
@@ -494,11 +494,11 @@ mod tests {
             outcome: 7,
             ..OutcomeRecord::default()
         };
-        assert_eq!(record.observation(pull), Err(Untold::NotOneOf));
+        assert_eq!(record.observation(pull), Err(BadOutcome::NotOneOf));
         record.failed = Some("exit code 3".into());
         assert_eq!(record.observation(pull), Ok(Observation::failed(pull)));
         record.reward = Some(1.0);
-        assert_eq!(record.observation(pull), Err(Untold::NotOneOf));
+        assert_eq!(record.observation(pull), Err(BadOutcome::NotOneOf));
         record.failed = None;
         assert!(
             record.observation(pull).is_err(),

@@ -9,14 +9,14 @@ use crate::round::{ArmId, Limit, LimitGrid, Price, Purpose, Seen, randomness};
 
 /// A policy that goes through the suite.
 #[derive(Debug, Clone)]
-enum Tried {
+enum Candidate {
     /// One of the list.
     Listed(PolicyKind),
     /// The example of CONTRIBUTING.md, which is on no list.
     WalkThrough(walk_through::Parameters),
 }
 
-impl Tried {
+impl Candidate {
     fn name(&self) -> &'static str {
         match self {
             Self::Listed(kind) => kind.name(),
@@ -37,7 +37,7 @@ impl Tried {
 }
 
 /// Every policy, in every variant that changes how it decides.
-fn every_policy() -> Vec<Tried> {
+fn every_policy() -> Vec<Candidate> {
     let mut specs: Vec<String> = PolicyKind::NAMES
         .iter()
         .map(|&name| name.to_owned())
@@ -63,8 +63,8 @@ fn every_policy() -> Vec<Tried> {
         .map(|spec| PolicyKind::parse(spec).unwrap_or_else(|errors| panic!("{spec}: {errors:?}")));
     let mut options = Options::new(walk_through::NAME, vec![]);
     let example = walk_through::Parameters::read(&mut options);
-    let example = [Tried::WalkThrough(example)];
-    listed.map(Tried::Listed).chain(example).collect()
+    let example = [Candidate::WalkThrough(example)];
+    listed.map(Candidate::Listed).chain(example).collect()
 }
 
 /// Arms with parameters, and instances to choose from.
@@ -97,13 +97,13 @@ fn outcome(pull: Pull, rng: &mut Pcg64Mcg) -> Observation {
     }
 }
 
-/// Something a policy was told.
+/// Something a policy learned.
 enum Event {
     Launched(Round, Pull),
     Observed(Round, Observation),
 }
 
-/// A run: the policy after it, all pulls it chose, and all it was told.
+/// A run: the policy after it, all pulls it chose, and all it learned.
 struct Played {
     policy: Box<dyn Policy>,
     chosen: Vec<Pull>,
@@ -111,14 +111,14 @@ struct Played {
 }
 
 /// Plays with up to `slots` pulls under way, outcomes arriving in any order.
-fn play(kind: &Tried, problem: &Problem, seed: u64, rounds: u64, slots: usize) -> Played {
+fn play(kind: &Candidate, problem: &Problem, seed: u64, rounds: u64, slots: usize) -> Played {
     play_in(outcome, kind, problem, seed, rounds, slots)
 }
 
 /// The same in another world.
 fn play_in(
     outcome: fn(Pull, &mut Pcg64Mcg) -> Observation,
-    kind: &Tried,
+    kind: &Candidate,
     problem: &Problem,
     seed: u64,
     rounds: u64,
@@ -408,8 +408,8 @@ fn the_best_pair_of_an_easy_problem_is_found() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
-    /// What was launched and observed, told again in the same order to a fresh policy, restores it exactly: this is
-    /// how a run goes on after a crash.
+    /// What was launched and observed, repeated in the same order for a fresh policy, restores it exactly: this is
+    /// how a run resumes after a crash.
     #[test]
     fn telling_the_same_history_again_restores_a_policy(seed: u64, slots in 1usize..5) {
         for (kind, problem) in every_policy().into_iter().flat_map(|kind| {
@@ -461,26 +461,24 @@ fn more_arms_than_are_thought_about_at_once_are_played_and_restored() {
 #[test]
 fn a_million_pairs_fit() {
     let problem = problem(100_000, 10);
-    for spec in [
-        "rcucb",
-        "ucb",
-        "fixed",
-        "uniform",
-        "z-rcucb",
-        "similar-ts",
-        "levels",
-        "halving",
-        "race",
-    ] {
+    // The other two draw for every pair in every round, which takes minutes here.
+    let draws_for_all = ["ts", "joint-ts"];
+    for spec in PolicyKind::NAMES
+        .iter()
+        .filter(|name| !draws_for_all.contains(name))
+    {
         let mut policy = PolicyKind::parse(spec).unwrap().build(&problem);
         let mut rng = Pcg64Mcg::seed_from_u64(1);
         for number in 1..=1000 {
             let pull = policy.choose(Round(number), &mut rng);
+            assert!(pull.arm.index() < 100_000, "{spec}: {pull:?}");
+            assert!(pull.limit <= problem.limits.max(), "{spec}: {pull:?}");
             policy.observe(
                 Round(number),
                 Observation::ended(pull, 0.5, 0.1).unwrap(),
                 &mut rng,
             );
         }
+        assert!(policy.recommend().is_some(), "{spec}");
     }
 }

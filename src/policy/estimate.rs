@@ -8,9 +8,9 @@ use super::pending::Pending;
 use super::survival::{ProductLimit, Survival};
 use crate::round::{ArmId, Limit, Observation, Price, Pull, Round, Seen};
 
-/// What one pull told, reduced to what estimates need.
+/// The evidence from one pull, reduced to what estimates need.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Told {
+pub(super) struct PullEvidence {
     /// It was under observation up to here: tau_s.
     pub reach: f64,
     /// The limit it was granted; differs from `reach` if it was cut off early.
@@ -27,7 +27,7 @@ pub(super) struct Ended {
     pub net: f64,
 }
 
-impl Told {
+impl PullEvidence {
     pub fn of(seen: &Observation, price: &Price) -> Self {
         let ended = match seen.seen() {
             Seen::Rewarded {
@@ -118,19 +118,19 @@ impl Stat {
     }
 }
 
-/// Enters what one pull told into the pairs of its arm: the paper's recursions, for every limit at once.
-pub(super) fn learn(limits: &[f64], stats: &mut [Stat], told: &Told) {
+/// Enters the evidence from one pull into the pairs of its arm: the paper's recursions, for every limit at once.
+pub(super) fn learn(limits: &[f64], stats: &mut [Stat], pulled: &PullEvidence) {
     for (&limit, stat) in limits.iter().zip(stats) {
-        if limit <= told.reach {
+        if limit <= pulled.reach {
             stat.count += 1;
-            match told.ended {
+            match pulled.ended {
                 Some(ended) if ended.consumption <= limit => {
                     stat.net += ended.net;
                     stat.net_squared += ended.net * ended.net;
                 }
                 _ => stat.exceeded += 1,
             }
-        } else if limit <= told.granted {
+        } else if limit <= pulled.granted {
             stat.short += 1;
         } else {
             break;
@@ -261,25 +261,25 @@ impl Estimates {
             .filter(move |pull| pull.arm.index() == arm)
     }
 
-    /// Learns from an observation; gives its arm and what it told.
-    pub fn observe(&mut self, round: Round, seen: &Observation) -> (usize, Told) {
+    /// Learns from an observation; gives its arm and the evidence.
+    pub fn observe(&mut self, round: Round, seen: &Observation) -> (usize, PullEvidence) {
         if let Some(pull) = self.pending.remove(round) {
             self.await_pull(pull, -1);
         }
         let arm = seen.pull().arm.index();
-        let told = Told::of(seen, &self.price);
+        let pulled = PullEvidence::of(seen, &self.price);
         let points = self.limits.len();
         learn(
             &self.limits,
             &mut self.stats[arm * points..][..points],
-            &told,
+            &pulled,
         );
         if let Some(product_limit) = &mut self.product_limit {
-            product_limit[arm].learn(&self.limits, &told);
+            product_limit[arm].learn(&self.limits, &pulled);
         }
         self.arms[arm].observed += 1;
         self.observed += 1;
-        (arm, told)
+        (arm, pulled)
     }
 
     fn await_pull(&mut self, pull: Pull, by: i32) {

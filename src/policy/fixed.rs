@@ -12,7 +12,7 @@ use super::ucb::line;
 use super::{Explanation, Policy, Problem, Recommendation};
 use crate::round::{Limit, Observation, Pull, Round};
 
-/// As scenarios and the command line say it.
+/// Name in scenarios and on the command line.
 pub const NAME: &str = "fixed";
 
 /// UCB1 at work.

@@ -17,7 +17,7 @@ use super::survival::Survival;
 use super::{Explanation, Options, Policy, PolicyParameters, Problem, Recommendation};
 use crate::round::{Limit, Observation, Pull, Round};
 
-/// As scenarios and the command line say it.
+/// Name in scenarios and on the command line.
 pub const NAME: &str = "halving";
 
 /// Its parameters.
@@ -194,9 +194,9 @@ impl Policy for Halving {
     }
 
     fn observe(&mut self, round: Round, seen: Observation, rng: &mut dyn Rng) {
-        let (arm, told) = self.estimates.observe(round, &seen);
+        let (arm, pulled) = self.estimates.observe(round, &seen);
         // With several slots, runs of the rung before come late: they say nothing of this rung's limit.
-        let is_of_rung = told.granted >= self.estimates.limits()[self.limit()];
+        let is_of_rung = pulled.granted >= self.estimates.limits()[self.limit()];
         let mut places = self.places.iter_mut();
         if let Some(place) = places.find(|place| place.arm == arm && is_of_rung) {
             place.observed += 1;

@@ -9,7 +9,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::beta::{Beta, own_rng};
-use super::estimate::{Estimates, Told};
+use super::estimate::{Estimates, PullEvidence};
 use super::explanation::Last;
 use super::opening::Opening;
 pub use super::recommendation::OnlyRecommend as Parameters;
@@ -18,7 +18,7 @@ use super::survival::Survival;
 use super::{Explanation, Policy, Problem, Recommendation, Weighed, Why};
 use crate::round::{Limit, Observation, Pull, Round, Seen};
 
-/// As scenarios and the command line say it.
+/// Name in scenarios and on the command line.
 pub const NAME: &str = "joint-ts";
 
 /// What is believed of one arm in the cell between two neighbouring limits.
@@ -197,14 +197,14 @@ impl JointTs {
     }
 }
 
-/// Enters what one pull told into the cells of its arm.
-fn learn(limits: &[f64], cells: &mut [Cell], told: &Told, reward: f64) {
+/// Enters the evidence from one pull into the cells of its arm.
+fn learn(limits: &[f64], cells: &mut [Cell], pulled: &PullEvidence, reward: f64) {
     let mut left = 0.0;
     for (&right, cell) in limits.iter().zip(cells) {
-        if right > told.reach {
+        if right > pulled.reach {
             break;
         }
-        match told.ended {
+        match pulled.ended {
             // Ended in an earlier cell: not at risk here.
             Some(ended) if ended.consumption <= left && left > 0.0 => break,
             Some(ended) if ended.consumption <= right => cell.ended(reward, reward - ended.net),
@@ -233,7 +233,7 @@ impl Policy for JointTs {
     }
 
     fn observe(&mut self, round: Round, seen: Observation, _: &mut dyn Rng) {
-        let (arm, told) = self.estimates.observe(round, &seen);
+        let (arm, pulled) = self.estimates.observe(round, &seen);
         let reward = match seen.seen() {
             Seen::Rewarded { reward, .. } => reward,
             Seen::Censored { .. } | Seen::Failed => 0.0,
@@ -242,7 +242,7 @@ impl Policy for JointTs {
         learn(
             limits,
             &mut self.cells[arm * limits.len()..][..limits.len()],
-            &told,
+            &pulled,
             reward,
         );
     }

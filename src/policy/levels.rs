@@ -1,12 +1,12 @@
-//! The default: short limits first, the same instances for all arms, and as much trust in short limits as they earn.
+//! The default policy: starts with short limits, gives all arms the same instances, and learns how far to trust short limits.
 //!
 //! With instances ([`staged`]) it looks for the arm that is best at the largest limit. *Continuous halving*: rungs at
 //! consecutive levels of the limit, each with fewer arms than the one below; the rung that has had the least consumption
 //! plays, and in it the arm that has met the fewest instances. All arms meet the instances in one sequence. Rungs rise with the
 //! square root of what was spent, so no budget needs to be known, and once the largest limit is reached they close from below: in
 //! the end every arm that can still be best has met every instance, and the answer is exact. Arms are ranked by the
-//! posterior means of a mixed model ([`belief`]); a falling share of the consumption goes to Thompson draws from it. Instances on which
-//! nobody ends are left out, and arms that cannot catch up are dropped.
+//! posterior means of a mixed model ([`belief`]); a falling share of the consumption goes to Thompson draws from it. Instances that
+//! no arm solves are left out, and arms that cannot catch up are dropped.
 //!
 //! Without instances ([`pairs`]) a run tells about the pair alone, and the gain of every pull counts: Thompson sampling over
 //! pairs with priors pooled from all arms.
@@ -32,7 +32,7 @@ use super::recommendation::Recommend;
 use super::{Explanation, Options, Policy, PolicyParameters, Problem, Recommendation};
 use crate::round::{ArmId, Limit, Observation, Pull, Round};
 
-/// As scenarios and the command line say it.
+/// Name in scenarios and on the command line.
 pub const NAME: &str = "levels";
 
 /// Its parameters.

@@ -3,7 +3,7 @@
 //! Outside of this folder a policy is known by its name ([`PolicyKind::parse`]) and by what it says about itself
 //! ([`PolicyParameters`], [`Policy`]).
 //!
-//! A policy uses no file, clock or thread. It is a function of its problem, its seed and what it was told, so it can be
+//! A policy uses no file, clock or thread. It is a function of its problem, its seed and its observations, so it can be
 //! embedded anywhere:
 //!
 //! ```
@@ -97,27 +97,25 @@ pub trait Policy: Send {
     /// A round that was never `launched` is learned from all the same: calibration and replayed histories.
     fn observe(&mut self, round: Round, seen: Observation, rng: &mut dyn Rng);
 
-    /// Nobody will ask for a choice any more, as in a report: what only choices need may be left out from now on.
+    /// No more choices will be requested, as in a report. The policy may drop what only choices need.
     fn retire(&mut self) {}
 
-    /// The pair to use if the run stopped now, or with a limit the arm to use where every run is granted that much, with
-    /// its interval; none before the first observation. The one method about answers that a policy writes.
+    /// The best pair so far, with its interval. With a limit: the arm to use if every run gets that limit. None before the
+    /// first observation. The one method about answers that a policy writes.
     ///
-    /// The best *pair* is often an arm at a small limit, which says little about who solves most within a large one, hence
-    /// the two questions. Where nothing was observed as far as the limit asked for, the answer rests on the limit below it
+    /// The best *pair* often has a small limit, which says little about which arm solves most within a large one. Where nothing was observed as far as the limit asked for, the answer rests on the limit below it
     /// (else above it) that was reached, and says so in its own limit.
     fn answer(&self, at: Option<Limit>) -> Option<Recommendation>;
 
-    /// The pair to use if the run stopped now: [`answer`](Self::answer) to the question that nearly everybody asks.
+    /// The best pair so far.
     fn recommend(&self) -> Option<Recommendation> {
         self.answer(None)
     }
 
-    /// What is believed of an arm at every limit, for a policy whose answer rests on more than the plain estimates; none
-    /// for all others.
+    /// Posterior estimates of an arm at every limit, if the policy has them.
     ///
-    /// The gain of the answer is one of these, so whoever sets other pairs against it takes theirs from here too. Limits
-    /// that no pull of the arm has reached are told with no pulls; of an arm it does not think about there are none.
+    /// The gain of the answer is one of these, so compare it only with these. Limits that no pull of the arm has reached have
+    /// no pulls. None for an arm that the policy does not consider.
     fn believed(&self, _arm: ArmId) -> Option<Vec<Recommendation>> {
         None
     }
@@ -144,6 +142,6 @@ pub trait Policy: Send {
         None
     }
 
-    /// Why the last choice was made: to be asked after `choose`, before anything else is told.
+    /// Why the last choice was made. Call it directly after `choose`.
     fn explain(&self) -> Explanation;
 }

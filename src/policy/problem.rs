@@ -14,7 +14,7 @@ pub struct Problem {
     pub(crate) limits: LimitGrid,
     /// Cost and penalty.
     pub(crate) price: Price,
-    /// What the arms are set to, where somebody knows: for policies that learn from similar arms.
+    /// Configurations of the arms, if known: for policies that learn from similar arms.
     pub(crate) space: Option<Arc<Space>>,
     /// How many instances a pull may choose from; 0 if there are none.
     pub(crate) instances: usize,

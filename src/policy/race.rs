@@ -10,14 +10,14 @@
 use rand::{Rng, RngExt};
 use serde::Serialize;
 
-use super::estimate::{Estimates, Told};
+use super::estimate::{Estimates, PullEvidence};
 use super::explanation::{self, Last};
 use super::recommendation::Recommend;
 use super::survival::Survival;
 use super::{Explanation, Options, Policy, PolicyParameters, Problem, Recommendation};
 use crate::round::{ArmId, Limit, Observation, Pull, Round};
 
-/// As scenarios and the command line say it.
+/// Name in scenarios and on the command line.
 pub const NAME: &str = "race";
 
 /// Its parameters.
@@ -197,11 +197,11 @@ impl Race {
     }
 
     /// What a run lost, as if its limit had been the largest; none where it was cut off before.
-    fn loss(&self, told: &Told) -> Option<f64> {
+    fn loss(&self, pulled: &PullEvidence) -> Option<f64> {
         let limits = self.estimates.limits();
-        match told.ended {
+        match pulled.ended {
             Some(ended) => Some(1.0 - ended.net),
-            None if told.reach >= limits[limits.len() - 1] => {
+            None if pulled.reach >= limits[limits.len() - 1] => {
                 Some(1.0 + self.estimates.penalties()[limits.len() - 1])
             }
             None => None,
@@ -282,9 +282,9 @@ impl Policy for Race {
     }
 
     fn observe(&mut self, round: Round, seen: Observation, _: &mut dyn Rng) {
-        let (arm, told) = self.estimates.observe(round, &seen);
+        let (arm, pulled) = self.estimates.observe(round, &seen);
         let instance = seen.pull().instance;
-        let loss = self.loss(&told);
+        let loss = self.loss(&pulled);
         if arm == self.incumbent {
             self.owed = self.owed.saturating_sub(1);
             // A run that somebody cut off early counts as lost.

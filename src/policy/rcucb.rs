@@ -15,7 +15,7 @@ use super::tournament::{Line, Tournament};
 use super::{Explanation, Options, Policy, PolicyParameters, Problem, Recommendation, Why};
 use crate::round::{Limit, Observation, Pull, Round};
 
-/// As scenarios and the command line say it.
+/// Name in scenarios and on the command line.
 pub const NAME: &str = "rcucb";
 
 /// Which confidence width is used; see docs/paper.md.
@@ -183,8 +183,8 @@ impl Policy for Rcucb {
     }
 
     fn observe(&mut self, round: Round, seen: Observation, _: &mut dyn Rng) {
-        let (arm, told) = self.estimates.observe(round, &seen);
-        self.redraw(arm, told.reach.max(told.granted));
+        let (arm, pulled) = self.estimates.observe(round, &seen);
+        self.redraw(arm, pulled.reach.max(pulled.granted));
     }
 
     fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {

@@ -16,7 +16,7 @@ mod pool;
 mod similar;
 #[cfg(test)]
 mod tests;
-mod told;
+mod posterior;
 mod tune;
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ use super::{Explanation, Policy, Problem, Recommendation, Turn, Why};
 use crate::round::{ArmId, Limit, Observation, Pull, Round};
 use crate::space::Space;
 
-/// As scenarios and the command line say it.
+/// Name in scenarios and on the command line.
 pub const NAME: &str = "similar-ts";
 
 /// Nobody is granted a limit of more than this part of all that was spent, ...
@@ -273,8 +273,8 @@ impl Policy for SimilarTs {
 
     fn observe(&mut self, round: Round, seen: Observation, rng: &mut dyn Rng) {
         let is_first = self.runs.is_empty();
-        let (arm, told) = self.estimates.observe(round, &seen);
-        let place = self.learn(arm, &told, &seen);
+        let (arm, pulled) = self.estimates.observe(round, &seen);
+        let place = self.learn(arm, &pulled, &seen);
         let mut rng = own_rng(rng);
         let is_due = self.runs.len() >= self.fit_at;
         if is_due {

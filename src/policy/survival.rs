@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::estimate::Told;
+use super::estimate::PullEvidence;
 
 /// Which estimate of P(C > tau) a policy uses; see docs/paper.md for why not the printed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -53,10 +53,10 @@ impl ProductLimit {
         }
     }
 
-    pub fn learn(&mut self, limits: &[f64], told: &Told) {
-        let until = told.ended.map_or(told.reach, |ended| ended.consumption);
-        self.history.push((until, told.ended.is_some()));
-        enter(limits, &mut self.cells, until, told.ended.is_some());
+    pub fn learn(&mut self, limits: &[f64], pulled: &PullEvidence) {
+        let until = pulled.ended.map_or(pulled.reach, |ended| ended.consumption);
+        self.history.push((until, pulled.ended.is_some()));
+        enter(limits, &mut self.cells, until, pulled.ended.is_some());
     }
 
     /// Starts again from the whole history with other limits.
@@ -161,7 +161,7 @@ mod tests {
                 let until = f64::from(tenths) / 10.0 + if has_ended { 0.0 } else { 0.05 };
                 times.push((until, has_ended));
                 let ended = has_ended.then_some(Ended { consumption: until, net: 0.0 });
-                estimate.learn(&limits, &Told { reach: until.max(0.01), granted: 4.0, ended });
+                estimate.learn(&limits, &PullEvidence { reach: until.max(0.01), granted: 4.0, ended });
             }
             for (k, &limit) in limits.iter().enumerate() {
                 let expected = by_the_book(&times, limit);

@@ -83,7 +83,7 @@ struct Match {
     sure_below: f64,
 }
 
-const NOBODY: Match = Match {
+const EMPTY: Match = Match {
     line: Line::LAST,
     arm: u32::MAX,
     limit: 0,
@@ -107,12 +107,12 @@ impl Tournament {
     /// A tournament of `arms` arms; s never exceeds `largest_s`.
     pub fn new(arms: usize, largest_s: f64) -> Self {
         let row = arms.next_power_of_two();
-        let mut matches = vec![NOBODY; 2 * row];
+        let mut matches = vec![EMPTY; 2 * row];
         for (arm, entry) in matches[row..].iter_mut().take(arms).enumerate() {
             *entry = Match {
                 arm: arm as u32,
                 sure_below: f64::NEG_INFINITY,
-                ..NOBODY
+                ..EMPTY
             };
         }
         Self {
@@ -191,7 +191,7 @@ impl Tournament {
     /// Plays the match between the winners of two halves.
     fn play(&mut self, node: usize, s: f64) {
         let (left, right) = (self.matches[2 * node], self.matches[2 * node + 1]);
-        // The left half holds the lower arms, so it wins ties; nobody never wins.
+        // The left half holds the lower arms, so it wins ties; an empty place never wins.
         let left_wins = right.arm == u32::MAX || left.line.at(s) >= right.line.at(s);
         let (winner, other) = if left_wins {
             (left, right)

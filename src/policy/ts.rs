@@ -16,7 +16,7 @@ use super::ucb::rescaled;
 use super::{Explanation, Policy, Problem, Recommendation, Weighed, Why};
 use crate::round::{Limit, Observation, Pull, Round};
 
-/// As scenarios and the command line say it.
+/// Name in scenarios and on the command line.
 pub const NAME: &str = "ts";
 
 /// What is believed of one pair.
@@ -147,16 +147,16 @@ impl Policy for Ts {
     }
 
     fn observe(&mut self, round: Round, seen: Observation, rng: &mut dyn Rng) {
-        let (arm, told) = self.estimates.observe(round, &seen);
+        let (arm, pulled) = self.estimates.observe(round, &seen);
         self.mark_played(seen.pull());
         let (limits, penalties) = (self.estimates.limits(), self.estimates.penalties());
         let largest = penalties[penalties.len() - 1];
         let beliefs = &mut self.beliefs[arm * limits.len()..][..limits.len()];
         for ((belief, &limit), &penalty) in beliefs.iter_mut().zip(limits).zip(penalties) {
-            if limit > told.reach {
+            if limit > pulled.reach {
                 break;
             }
-            let gain = match told.ended {
+            let gain = match pulled.ended {
                 Some(ended) if ended.consumption <= limit => ended.net,
                 _ => -penalty,
             };

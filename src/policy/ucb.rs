@@ -6,7 +6,7 @@
 use rand::Rng;
 use serde::Serialize;
 
-use super::estimate::{Estimates, Standing, Stat, Told};
+use super::estimate::{Estimates, Standing, Stat, PullEvidence};
 use super::explanation::Remembered;
 use super::pending::Pending;
 use super::recommendation::Recommend;
@@ -15,7 +15,7 @@ use super::tournament::{Line, Tournament};
 use super::{Explanation, Options, Policy, PolicyParameters, Problem, Recommendation};
 use crate::round::{Limit, Observation, Pull, Round};
 
-/// As scenarios and the command line say it.
+/// Name in scenarios and on the command line.
 pub const NAME: &str = "ucb";
 
 /// The parameters of UCB.
@@ -126,13 +126,13 @@ impl Policy for Ucb {
     }
 
     fn observe(&mut self, round: Round, seen: Observation, _: &mut dyn Rng) {
-        let (_, told) = self.estimates.observe(round, &seen);
+        let (_, pulled) = self.estimates.observe(round, &seen);
         if let Some(pair) = self.pending.remove(round).and_then(|pull| self.pair(pull)) {
             self.played[pair].pending -= 1;
             self.redraw(pair);
         }
         if let Some(pair) = self.pair(seen.pull()) {
-            enter(&mut self.played[pair], &told);
+            enter(&mut self.played[pair], &pulled);
             self.redraw(pair);
         }
     }
@@ -158,13 +158,13 @@ impl Policy for Ucb {
 }
 
 /// A pull cut off elsewhere than at the limit it was granted tells UCB nothing.
-fn enter(stat: &mut Stat, told: &Told) {
-    if told.reach != told.granted {
+fn enter(stat: &mut Stat, pulled: &PullEvidence) {
+    if pulled.reach != pulled.granted {
         stat.short += 1;
         return;
     }
     stat.count += 1;
-    match told.ended {
+    match pulled.ended {
         Some(ended) => {
             stat.net += ended.net;
             stat.net_squared += ended.net * ended.net;

@@ -9,7 +9,7 @@ use super::survival::Survival;
 use super::{Explanation, Policy, Problem, Recommendation, Why};
 use crate::round::{Limit, Observation, Pull, Round};
 
-/// As scenarios and the command line say it.
+/// Name in scenarios and on the command line.
 pub const NAME: &str = "uniform";
 
 /// Plays any pair at random.

@@ -18,7 +18,7 @@ use super::tournament::Tournament;
 use super::{Explanation, Options, Policy, PolicyParameters, Problem, Recommendation, Weighed};
 use crate::round::{ArmId, Limit, Observation, Price, Pull, Round};
 
-/// As scenarios and the command line say it.
+/// Name in scenarios and on the command line.
 pub const NAME: &str = "z-rcucb";
 
 /// How z-RCUCB picks its answer.

@@ -74,7 +74,7 @@ pub use {
     json::write_json,
     number::Num,
     played::{Kind, Played},
-    write::{Keeper, write_file},
+    write::{ReportUpdater, write_file},
 };
 
 use std::io;

@@ -41,12 +41,12 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<(), ReportError> {
 ///
 /// It reads the journal like any other reader. It uses less than a hundredth of the time.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct ReportUpdater {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Keeper {
+impl ReportUpdater {
     /// Starts to update the report of the run in `folder`. If a report fails, that is logged and tried again.
     pub fn start(folder: &Path, every: Duration) -> Self {
         let folder = folder.to_owned();
@@ -72,7 +72,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for ReportUpdater {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {

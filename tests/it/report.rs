@@ -518,7 +518,7 @@ fn a_run_leaves_its_report_and_keeps_it_fresh_on_the_way() {
         ..Simulated::default()
     }
     .write(root.path());
-    let keeper = captime::report::Keeper::start(&folder, Duration::from_millis(20));
+    let keeper = captime::report::ReportUpdater::start(&folder, Duration::from_millis(20));
     let began = Instant::now();
     while !folder.join("report.html").exists() {
         assert!(began.elapsed() < Duration::from_secs(30), "no report comes");

@@ -12,7 +12,7 @@ use super::capture::Stream;
 use super::contain::Contain;
 use super::error::LimitError;
 use super::launch::{Input, Launch, Limits, Output};
-use super::sys::{self, Birth, Page, Plan, PlanParts, SpawnFailure, Spawned, Step};
+use super::sys::{self, CloneMode, Page, Plan, PlanParts, SpawnFailure, Spawned, Step};
 
 /// Where programs are looked for without `PATH`, as `execvp` does.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -85,8 +85,8 @@ impl<'a> Prepared<'a> {
         page: &Page,
     ) -> Result<Started, LimitError> {
         let birth = match self.limits.memory {
-            None => Birth::Shared,
-            Some(_) => Birth::Copied,
+            None => CloneMode::Shared,
+            Some(_) => CloneMode::Copied,
         };
         let child = sys::spawn(&mut self.plan, group, page, birth)
             .map_err(|failure| explain(failure, self.launch, self.limits))?;

@@ -13,7 +13,7 @@ pub(super) use descriptors::{receive_descriptor, send_descriptor};
 pub(super) use signals::{
     Watched, changed, is_ready, quiet_signals, readable, stop_signal, stop_signals, wait,
 };
-pub(super) use spawn::{Birth, Page, Plan, PlanParts, SpawnFailure, Spawned, Step, spawn};
+pub(super) use spawn::{CloneMode, Page, Plan, PlanParts, SpawnFailure, Spawned, Step, spawn};
 pub(super) use startup::{SUPERVISE, is_linked};
 
 use std::ffi::c_int;

@@ -447,6 +447,10 @@ mod tests {
             // Eight bytes that say more than there is, or counts and kinds that do not exist: nothing of it may pass or panic.
             prop_assert!(read_request(&mut bytes.as_slice()).is_err());
             prop_assert!(Answer::read(&bytes).is_err());
+            // The same behind a length that is right.
+            let mut sealed = (bytes.len() as u64).to_le_bytes().to_vec();
+            sealed.extend(&bytes);
+            prop_assert!(read_request(&mut sealed.as_slice()).is_err());
         }
 
         #[test]

@@ -24,7 +24,7 @@ pub(super) fn run(scenario: &Scenario, count: u64) -> Result<Exit, Failure> {
     let folder = tempfile::Builder::new()
         .prefix("captime-try-")
         .tempdir()
-        .map_err(Failure::ours)?;
+        .map_err(Failure::internal)?;
     let mut scenario = scenario.clone();
     scenario.at_largest_limit();
     let target = prepare(&scenario, folder.path())?;
@@ -48,7 +48,7 @@ pub(super) fn run(scenario: &Scenario, count: u64) -> Result<Exit, Failure> {
     let runtime = runtime()?;
     let driven = runtime.block_on(async {
         let mut slots = nodes::start(&scenario, target).await?;
-        let mut signals = Signals::listen().map_err(Failure::ours)?;
+        let mut signals = Signals::listen().map_err(Failure::internal)?;
         let driver = Driver::begin(vec![run], &mut slots.pool, &mut signals, Wall::default());
         let driver = driver.map_err(|error| failure(&error))?;
         let driven = driver.drive().await.map_err(|error| failure(&error));

@@ -31,7 +31,7 @@ pub(super) async fn start(scenario: &Scenario, target: PreparedTarget) -> Result
     // Its reasons are printed like those of any other node.
     if let Err(StartError::Cluster(ClusterError::NoNode { absent })) = &started {
         write_absent(absent, &mut to)?;
-        return Err(Failure::ours("no node can be used").hint(Some("see the reasons above")));
+        return Err(Failure::internal("no node can be used").hint(Some("see the reasons above")));
     }
     let slots = started?;
     for node in &slots.nodes {

@@ -57,7 +57,7 @@ impl Isolated {
             |captured: &Option<Captured>| captured.as_ref().map(Captured::text).unwrap_or_default();
         if ended.cause == Cause::None && ended.exit_code == Some(0) {
             return serde_json::from_str(&text(&ended.stdout)).map_err(|error| {
-                Failure::ours(format!("the process of the fit wrote no report: {error}"))
+                Failure::internal(format!("the process of the fit wrote no report: {error}"))
             });
         }
         let said = text(&ended.stderr);
@@ -65,11 +65,11 @@ impl Isolated {
         Err(match (ended.exit_code, ended.signal) {
             (Some(2), _) => Failure::usage(said),
             (Some(code), _) => {
-                Failure::ours(format!("the fit ended with exit code {code}: {said}"))
+                Failure::internal(format!("the fit ended with exit code {code}: {said}"))
             }
             (None, signal) => {
                 let signal = signal.unwrap_or(0);
-                Failure::ours(format!("the fit was ended by signal {signal}: {said}"))
+                Failure::internal(format!("the fit was ended by signal {signal}: {said}"))
             }
         })
     }
@@ -103,5 +103,5 @@ fn limits(allowance: Option<Allowance>) -> Limits {
 }
 
 fn limit_failure(error: LimitError) -> Failure {
-    Failure::ours(&error).hint(error.hint())
+    Failure::internal(&error).hint(error.hint())
 }

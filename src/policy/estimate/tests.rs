@@ -92,9 +92,9 @@ proptest! {
         let mut gains = [[0.0; LIMITS.len()]; ARMS];
         let mut counts = [[0.0; LIMITS.len()]; ARMS];
         for (round, seen) in history.iter().enumerate() {
-            let (arm, told) = estimates.observe(Round(round as u64 + 1), seen);
-            for (k, limit) in LIMITS.into_iter().enumerate().filter(|&(_, limit)| limit <= told.reach) {
-                let won = told.ended.filter(|ended| ended.consumption <= limit).map_or(0.0, |ended| ended.net);
+            let (arm, pulled) = estimates.observe(Round(round as u64 + 1), seen);
+            for (k, limit) in LIMITS.into_iter().enumerate().filter(|&(_, limit)| limit <= pulled.reach) {
+                let won = pulled.ended.filter(|ended| ended.consumption <= limit).map_or(0.0, |ended| ended.net);
                 gains[arm][k] = (counts[arm][k] * gains[arm][k] + won) / (counts[arm][k] + 1.0);
                 counts[arm][k] += 1.0;
             }

@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::{Parameters, levels_of};
 use crate::policy::beta::{draw_beta, own_rng};
-use crate::policy::estimate::{Estimates, Told};
+use crate::policy::estimate::{Estimates, PullEvidence};
 use crate::policy::explanation::Last;
 use crate::policy::recommendation::interval_of;
 use crate::policy::survival::Survival;
@@ -229,14 +229,14 @@ impl Pairs {
     }
 }
 
-/// Enters what one pull told.
-fn learn(limits: &[f64], cells: &mut [Cell], told: &Told, reward: f64) {
+/// Enters the evidence from one pull.
+fn learn(limits: &[f64], cells: &mut [Cell], pulled: &PullEvidence, reward: f64) {
     let mut left = 0.0;
     for (&right, cell) in limits.iter().zip(cells) {
-        if right > told.reach {
+        if right > pulled.reach {
             break;
         }
-        match told.ended {
+        match pulled.ended {
             Some(ended) if ended.consumption <= left && left > 0.0 => break,
             Some(ended) if ended.consumption <= right => {
                 cell.at_risk += 1.0;
@@ -271,7 +271,7 @@ impl Policy for Pairs {
     }
 
     fn observe(&mut self, round: Round, seen: Observation, _: &mut dyn Rng) {
-        let (arm, told) = self.estimates.observe(round, &seen);
+        let (arm, pulled) = self.estimates.observe(round, &seen);
         self.tried = self.tried.max(arm + 1);
         let reward = match seen.seen() {
             Seen::Rewarded { reward, .. } => reward,
@@ -282,12 +282,12 @@ impl Policy for Pairs {
         learn(
             limits,
             &mut self.cells[arm * points..][..points],
-            &told,
+            &pulled,
             reward,
         );
-        learn(limits, &mut self.pool, &told, reward);
-        self.has_ended |= told.ended.is_some();
-        let granted = |level: &&usize| limits[**level] <= told.granted;
+        learn(limits, &mut self.pool, &pulled, reward);
+        self.has_ended |= pulled.ended.is_some();
+        let granted = |level: &&usize| limits[**level] <= pulled.granted;
         let granted = self.levels.iter().take_while(granted).count();
         self.climbed = self.climbed.max(granted);
         let mut promise = f64::NEG_INFINITY;

@@ -7,18 +7,18 @@ use super::baseline::{NO_INSTANCE, Run};
 use super::belief::{Ground, Mean, Ratio, Weights, cells, curve};
 use super::evidence::{Ends, Evidence};
 use super::{similar, tune};
-use crate::policy::estimate::Told;
+use crate::policy::estimate::PullEvidence;
 use crate::round::{Limit, Observation, Seen};
 
 /// How it learns.
 impl SimilarTs {
-    /// Enters what one pull told; gives the place of its arm.
-    pub(super) fn learn(&mut self, arm: usize, told: &Told, seen: &Observation) -> usize {
+    /// Enters the evidence from one pull; gives the place of its arm.
+    pub(super) fn learn(&mut self, arm: usize, pulled: &PullEvidence, seen: &Observation) -> usize {
         let place = self.pool.place(arm, self.weights);
         let limits = self.estimates.limits();
         let cells = limits.len();
-        let reached = limits.partition_point(|limit| *limit <= told.reach);
-        let ended = told
+        let reached = limits.partition_point(|limit| *limit <= pulled.reach);
+        let ended = pulled
             .ended
             .map(|ended| limits.partition_point(|limit| *limit < ended.consumption))
             .filter(|cell| *cell < reached);
@@ -34,14 +34,14 @@ impl SimilarTs {
         };
         self.compare(&run);
         self.runs.push(run);
-        self.spend(told, seen.pull().limit);
+        self.spend(pulled, seen.pull().limit);
         let (classes, instances) = (self.baseline.classes(), self.baseline.instances());
         let evidence = self.pool.members[place]
             .evidence
             .get_or_insert_with(|| Box::new(Evidence::new(cells, classes, instances)));
         evidence.add(&run, &self.baseline);
         if let (Seen::Rewarded { reward, .. }, Some(cell), Some(ended)) =
-            (seen.seen(), ended, told.ended)
+            (seen.seen(), ended, pulled.ended)
         {
             let cost = reward - ended.net;
             evidence.brought[cell].add(reward, cost);
@@ -51,8 +51,8 @@ impl SimilarTs {
     }
 
     /// Books what a run consumed.
-    fn spend(&mut self, told: &Told, limit: Limit) {
-        let consumption = told.ended.map_or(told.reach, |ended| ended.consumption);
+    fn spend(&mut self, pulled: &PullEvidence, limit: Limit) {
+        let consumption = pulled.ended.map_or(pulled.reach, |ended| ended.consumption);
         let largest = self.estimates.limits().len() - 1;
         self.spent += consumption;
         if limit.get() >= self.estimates.limits()[largest] {

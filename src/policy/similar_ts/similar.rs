@@ -1,12 +1,12 @@
 //! What similar arms suggest: forests over the parameters, in whose leaves the runs of all arms are pooled.
 //!
-//! One forest is grown on how fast arms seem to be by their own runs, one on the rewards they brought. What counts is not
-//! their prediction but their leaves: an arm is told how often the runs of the other arms in its leaves ended in each
-//! cell, compared with what is usual on the same instances, and how far their rewards lay above the usual ones.
+//! One forest is grown on the speeds of arms by their own runs, one on their rewards. Their predictions are not used, only
+//! their leaves. Runs of all arms in a leaf are pooled: how often they ended in each cell, compared with what is usual on
+//! the same instances, and how far their rewards lay above the usual ones.
 //!
-//! Trees follow luck as well as merit: arms that were lucky end in a leaf together, and would assure each other. So a tree
-//! is asked only by arms that it was not grown on, and only such arms answer. What an arm is told has then nothing of its
-//! own in it, and how well that fits what it did says how far to trust it.
+//! Trees fit luck as well as merit: lucky arms end up in one leaf and would confirm each other. So only out-of-bag arms of
+//! a tree are pooled, and only for each other. The pooled statistics of an arm are then independent of its own runs, and
+//! how well they fit these runs says how far to trust them.
 
 use super::evidence::{Brought, Ends};
 use super::pool::Member;
@@ -22,15 +22,15 @@ const TREES: usize = 40;
 const NODE: usize = 10;
 /// Fewer arms than this say nothing about others.
 const FEWEST_ARMS: usize = 8;
-/// No arm speaks for more than so many ends in its leaf, however often it ran: good arms run most.
+/// An arm counts for at most this many ends in its leaf, however often it ran: good arms run most.
 const MOST_ENDS: f64 = 3.0;
 /// How many ends the ratio of all cells counts for in the ratio of one.
 const CELL: f64 = 2.0;
 /// Ratios beyond this are not believed.
 const MOST_RATIO: f64 = 50.0;
 
-/// What an arm has to say to others about one thing: per cell, what was seen and what was to be expected.
-type Word = Vec<Ends>;
+/// Statistics of an arm: per cell, what was observed and what was expected.
+type Stats = Vec<Ends>;
 
 /// Tells every member what similar ones suggest, as far as that can be trusted; `strength` is the weight of the ratio of
 /// hazards. The same `seed` gives the same forests.
@@ -48,19 +48,19 @@ pub(super) fn consult(
         return;
     }
     let arms: Vec<u32> = members.iter().map(|member| member.arm).collect();
-    let circle = |words: &[Word], worth: Vec<f64>| {
-        let alike = Alike::grow(space, &arms, &seen, worth, seed)?;
-        Some(alike.ask(words))
+    let pool_by = |stats: &[Stats], worth: Vec<f64>| {
+        let pool = LeafPool::grow(space, &arms, &seen, worth, seed)?;
+        Some(pool.pooled(stats))
     };
-    let of_members = |word: &dyn Fn(&OfArm<'_>) -> Word| -> Vec<Word> {
-        let words = members.iter().map(|member| word(&member.of_arm(0.0)));
-        words.collect()
+    let of_members = |stat: &dyn Fn(&OfArm<'_>) -> Stats| -> Vec<Stats> {
+        let stats = members.iter().map(|member| stat(&member.of_arm(0.0)));
+        stats.collect()
     };
     let ends = of_members(&|arm| ends(arm, baseline, usual.len()));
     let rewards = of_members(&|arm| vec![rewards(arm, usual)]);
     let speeds = ends.iter().map(|ends| Ends::sum(ends).ratio(CELL).ln());
-    if let Some(heard) = circle(&capped(&ends), speeds.collect()) {
-        let suggested: Vec<Vec<f64>> = heard.iter().map(|heard| ratios(heard)).collect();
+    if let Some(pooled) = pool_by(&capped(&ends), speeds.collect()) {
+        let suggested: Vec<Vec<f64>> = pooled.iter().map(|pooled| ratios(pooled)).collect();
         let pairs = || ends.iter().map(Vec::as_slice).zip(&suggested);
         let trust = tune::trust_in_ratios(pairs, strength);
         for (member, ratios) in members.iter_mut().zip(suggested) {
@@ -70,10 +70,10 @@ pub(super) fn consult(
             }
         }
     }
-    let excesses = rewards.iter().map(|word| excess(word));
-    if let Some(heard) = circle(&capped(&rewards), excesses.collect()) {
-        let suggested: Vec<f64> = heard.iter().map(|heard| excess(heard)).collect();
-        let pairs = rewards.iter().map(|word| word[0]).zip(&suggested);
+    let excesses = rewards.iter().map(|stat| excess(stat));
+    if let Some(pooled) = pool_by(&capped(&rewards), excesses.collect()) {
+        let suggested: Vec<f64> = pooled.iter().map(|pooled| excess(pooled)).collect();
+        let pairs = rewards.iter().map(|stat| stat[0]).zip(&suggested);
         let trust = tune::trust_in_rewards(pairs);
         for (member, reward) in members.iter_mut().zip(suggested) {
             member.reward = trust * reward;
@@ -82,7 +82,7 @@ pub(super) fn consult(
 }
 
 /// Ends of an arm in each cell, and those expected if it were as usual.
-fn ends(arm: &OfArm<'_>, baseline: &Baseline, cells: usize) -> Word {
+fn ends(arm: &OfArm<'_>, baseline: &Baseline, cells: usize) -> Stats {
     let Some(evidence) = arm.evidence else {
         return vec![Ends::default(); cells];
     };
@@ -103,41 +103,41 @@ fn rewards(arm: &OfArm<'_>, usual: &[Brought]) -> Ends {
 }
 
 /// The mean reward above the usual one, drawn to 0.
-fn excess(word: &[Ends]) -> f64 {
-    word[0].seen / (word[0].expected + CELL)
+fn excess(stat: &[Ends]) -> f64 {
+    stat[0].seen / (stat[0].expected + CELL)
 }
 
-/// The same words, none louder than [`MOST_ENDS`].
-fn capped(words: &[Word]) -> Vec<Word> {
-    let quiet = |word: &Word| {
-        let all = Ends::sum(word);
+/// The same statistics, with the weight of each arm capped at [`MOST_ENDS`].
+fn capped(stats: &[Stats]) -> Vec<Stats> {
+    let cap = |stat: &Stats| {
+        let all = Ends::sum(stat);
         let part = (MOST_ENDS / all.expected.max(all.seen)).min(1.0);
         let cell = |ends: &Ends| Ends {
             seen: part * ends.seen,
             expected: part * ends.expected,
         };
-        word.iter().map(cell).collect()
+        stat.iter().map(cell).collect()
     };
-    words.iter().map(quiet).collect()
+    stats.iter().map(cap).collect()
 }
 
 /// The ratio of hazards in each cell to the usual ones.
-fn ratios(heard: &[Ends]) -> Vec<f64> {
-    let overall = Ends::sum(heard).ratio(1.0);
+fn ratios(pooled: &[Ends]) -> Vec<f64> {
+    let overall = Ends::sum(pooled).ratio(1.0);
     let of_cell = |ends: &Ends| {
         let likely = (ends.seen + CELL * overall) / (ends.expected + CELL);
         likely.clamp(1.0 / MOST_RATIO, MOST_RATIO)
     };
-    heard.iter().map(of_cell).collect()
+    pooled.iter().map(of_cell).collect()
 }
 
-/// Who is alike: a forest over the parameters of all members.
-struct Alike {
+/// Pools arms by the leaves of a forest over the parameters of all members.
+struct LeafPool {
     data: Dataset,
     forest: Forest,
 }
 
-impl Alike {
+impl LeafPool {
     /// Grows it on what the members that have run are `worth`; none where nothing differs.
     fn grow(space: &Space, arms: &[u32], seen: &[u32], worth: Vec<f64>, seed: u64) -> Option<Self> {
         let codes: Vec<Vec<u32>> = arms
@@ -170,44 +170,44 @@ impl Alike {
         }
     }
 
-    /// What each arm hears in its leaf, on average over the trees that were not grown on it: the words of the other arms
-    /// that the tree was not grown on.
-    fn ask(&self, words: &[Word]) -> Vec<Word> {
-        let nothing = vec![Ends::default(); words[0].len()];
-        let mut heard = vec![nothing.clone(); words.len()];
-        let mut trees = vec![0.0; words.len()];
+    /// The statistics of the other out-of-bag arms in each arm's leaf, averaged over the trees for which the arm itself is
+    /// out of bag.
+    fn pooled(&self, stats: &[Stats]) -> Vec<Stats> {
+        let nothing = vec![Ends::default(); stats[0].len()];
+        let mut pooled = vec![nothing.clone(); stats.len()];
+        let mut trees = vec![0.0; stats.len()];
         let mut leaves = vec![nothing; self.forest.most_nodes()];
         for tree in 0..self.forest.trees() {
             let leaf_of = self.forest.leaves(&self.data, tree);
             let bag = self.forest.bag(&self.data, tree);
-            let outside = || (0..words.len()).filter(|place| !bag[*place]);
+            let outside = || (0..stats.len()).filter(|place| !bag[*place]);
             for leaf in &mut leaves {
                 leaf.fill(Ends::default());
             }
             for place in outside() {
-                add(&mut leaves[leaf_of[place] as usize], &words[place], 1.0);
+                add(&mut leaves[leaf_of[place] as usize], &stats[place], 1.0);
             }
             for place in outside() {
-                add(&mut heard[place], &leaves[leaf_of[place] as usize], 1.0);
-                // An arm is not told what it knows itself.
-                add(&mut heard[place], &words[place], -1.0);
+                add(&mut pooled[place], &leaves[leaf_of[place] as usize], 1.0);
+                // Without the arm itself.
+                add(&mut pooled[place], &stats[place], -1.0);
                 trees[place] += 1.0;
             }
         }
-        for (heard, trees) in heard.iter_mut().zip(trees) {
-            for ends in heard {
+        for (pooled, trees) in pooled.iter_mut().zip(trees) {
+            for ends in pooled {
                 ends.seen /= f64::max(trees, 1.0);
                 ends.expected = ends.expected.max(0.0) / f64::max(trees, 1.0);
             }
         }
-        heard
+        pooled
     }
 }
 
-fn add(sum: &mut [Ends], word: &[Ends], times: f64) {
-    for (sum, word) in sum.iter_mut().zip(word) {
-        sum.seen += times * word.seen;
-        sum.expected += times * word.expected;
+fn add(sum: &mut [Ends], stat: &[Ends], times: f64) {
+    for (sum, stat) in sum.iter_mut().zip(stat) {
+        sum.seen += times * stat.seen;
+        sum.expected += times * stat.expected;
     }
 }
 

@@ -1,6 +1,6 @@
 //! The grid of one arm and how it is refined.
 
-use super::super::estimate::{ArmCount, Standing, Stat, Told, await_pull, learn};
+use super::super::estimate::{ArmCount, Standing, Stat, PullEvidence, await_pull, learn};
 use super::super::rcucb::Width;
 use super::super::survival::{ProductLimit, Survival};
 use super::super::tournament::Line;
@@ -16,8 +16,8 @@ pub(super) struct ArmGrid {
     penalties: Vec<f64>,
     stats: Vec<Stat>,
     product_limit: Option<ProductLimit>,
-    /// Everything ever told of this arm: a new point starts from it.
-    history: Vec<Told>,
+    /// All evidence on this arm: a new point starts from it.
+    history: Vec<PullEvidence>,
     /// Limits of the pulls under way.
     under_way: Vec<Limit>,
     /// Index lines of all points.
@@ -130,12 +130,12 @@ impl ArmGrid {
 
     /// Learns, then refines until no cell is larger than the width of its point (eq. `def_ext_crit`).
     pub fn observe(&mut self, seen: &Observation, price: &Price, s: f64) {
-        let told = Told::of(seen, price);
-        learn(&self.points, &mut self.stats, &told);
+        let pulled = PullEvidence::of(seen, price);
+        learn(&self.points, &mut self.stats, &pulled);
         if let Some(product_limit) = &mut self.product_limit {
-            product_limit.learn(&self.points, &told);
+            product_limit.learn(&self.points, &pulled);
         }
-        self.history.push(told);
+        self.history.push(pulled);
         while let Some(k) = (0..self.points.len()).find(|&k| self.is_to_be_extended(k, s)) {
             self.extend(k, price);
         }
@@ -158,8 +158,8 @@ impl ArmGrid {
         let inside: Vec<Limit> = inside.filter_map(|point| Limit::new(point).ok()).collect();
         let points: Vec<f64> = inside.iter().map(|limit| limit.get()).collect();
         let mut stats = vec![Stat::default(); inside.len()];
-        for told in &self.history {
-            learn(&points, &mut stats, told);
+        for pulled in &self.history {
+            learn(&points, &mut stats, pulled);
         }
         for limit in &self.under_way {
             await_pull(&points, &mut stats, limit.get(), 1);

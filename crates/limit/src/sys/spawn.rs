@@ -177,14 +177,14 @@ pub(crate) enum SpawnFailure {
 }
 
 /// What the child is handed.
-struct Errand<'a> {
+struct ChildTask<'a> {
     plan: &'a mut Plan,
     note: &'a Note,
 }
 
 /// How a child comes into being.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Birth {
+pub(crate) enum CloneMode {
     /// In the memory of this process, on a stack of its own, as after `vfork`: nothing is copied, so it costs the same from any process.
     Shared,
     /// With a copy of that memory: for children under a memory limit. One that shares it cannot be chosen by the kernel's
@@ -197,7 +197,7 @@ pub(crate) fn spawn(
     plan: &mut Plan,
     group: Option<BorrowedFd<'_>>,
     page: &Page,
-    birth: Birth,
+    mode: CloneMode,
 ) -> Result<Spawned, SpawnFailure> {
     let note = page.note();
     note.step.store(0, Ordering::Relaxed);
@@ -212,12 +212,12 @@ pub(crate) fn spawn(
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = group.as_raw_fd() as u64;
     }
-    let mut errand = Errand { plan, note };
+    let mut task = ChildTask { plan, note };
     // SAFETY: the child runs only `run_errand` on data prepared above, and never returns; we wait until it is done.
     let pid = unsafe {
-        match birth {
-            Birth::Shared => clone_shared(&mut args, page, &mut errand),
-            Birth::Copied => clone_copied(&mut args, &mut errand),
+        match mode {
+            CloneMode::Shared => clone_shared(&mut args, page, &mut task),
+            CloneMode::Copied => clone_copied(&mut args, &mut task),
         }
     };
     if pid < 0 {
@@ -249,9 +249,9 @@ pub(crate) fn spawn(
 /// No library offers this together with `CLONE_INTO_CGROUP`, hence the few instructions here.
 ///
 /// # Safety
-/// `args` must contain `CLONE_VFORK`; `errand` must be fit for [`run_errand`].
+/// `args` must contain `CLONE_VFORK`; `task` must be fit for [`run_errand`].
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-unsafe fn clone_shared(args: &mut libc::clone_args, page: &Page, errand: &mut Errand<'_>) -> i64 {
+unsafe fn clone_shared(args: &mut libc::clone_args, page: &Page, task: &mut ChildTask<'_>) -> i64 {
     args.flags |= libc::CLONE_VM as u64;
     args.stack = page.0 as u64;
     args.stack_size = PAGE_BYTES as u64;
@@ -273,7 +273,7 @@ unsafe fn clone_shared(args: &mut libc::clone_args, page: &Page, errand: &mut Er
             inlateout("rax") libc::SYS_clone3 => result,
             in("rdi") ptr::from_mut(args),
             in("rsi") size_of::<libc::clone_args>(),
-            in("r8") ptr::from_mut(errand),
+            in("r8") ptr::from_mut(task),
             in("r9") run_errand as *const (),
             lateout("rcx") _,
             lateout("r11") _,
@@ -292,7 +292,7 @@ unsafe fn clone_shared(args: &mut libc::clone_args, page: &Page, errand: &mut Er
             inlateout("x0") ptr::from_mut(args) => result,
             in("x1") size_of::<libc::clone_args>(),
             in("x8") libc::SYS_clone3,
-            in("x9") ptr::from_mut(errand),
+            in("x9") ptr::from_mut(task),
             in("x10") run_errand as *const (),
         );
     }
@@ -304,16 +304,16 @@ unsafe fn clone_shared(args: &mut libc::clone_args, page: &Page, errand: &mut Er
 /// # Safety
 /// As above.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-unsafe fn clone_shared(args: &mut libc::clone_args, _: &Page, errand: &mut Errand<'_>) -> i64 {
+unsafe fn clone_shared(args: &mut libc::clone_args, _: &Page, task: &mut ChildTask<'_>) -> i64 {
     // SAFETY: as the caller promises.
-    unsafe { clone_copied(args, errand) }
+    unsafe { clone_copied(args, task) }
 }
 
 /// Makes the child with a copy of this memory; gives its number or a negated errno.
 ///
 /// # Safety
 /// As above.
-unsafe fn clone_copied(args: &mut libc::clone_args, errand: &mut Errand<'_>) -> i64 {
+unsafe fn clone_copied(args: &mut libc::clone_args, task: &mut ChildTask<'_>) -> i64 {
     // SAFETY: without CLONE_VM this is a fork: the child has its own copy of memory and stack.
     let pid = unsafe {
         libc::syscall(
@@ -324,7 +324,7 @@ unsafe fn clone_copied(args: &mut libc::clone_args, errand: &mut Errand<'_>) -> 
     };
     if pid == 0 {
         // SAFETY: this is the child.
-        unsafe { run_errand(errand) }
+        unsafe { run_errand(task) }
     }
     if pid < 0 {
         -i64::from(errno())
@@ -336,12 +336,12 @@ unsafe fn clone_copied(args: &mut libc::clone_args, errand: &mut Errand<'_>) -> 
 /// The child's first function.
 ///
 /// # Safety
-/// Only in a freshly made child; `errand` must be valid until the child has left this memory.
-unsafe extern "C" fn run_errand(errand: *mut Errand<'_>) -> ! {
+/// Only in a freshly made child; `task` must be valid until the child has left this memory.
+unsafe extern "C" fn run_errand(task: *mut ChildTask<'_>) -> ! {
     // SAFETY: the parent waits, so nothing else uses it.
     unsafe {
-        let errand = &mut *errand;
-        become_command(errand.plan, errand.note)
+        let task = &mut *task;
+        become_command(task.plan, task.note)
     }
 }
 

@@ -58,11 +58,11 @@ impl SimilarTs {
         let stats = self.estimates.of_arm(arm);
         let mut by_nearness = (0..=k).rev().chain(k + 1..stats.len());
         let k = by_nearness.find(|k| stats[*k].has_reward())?;
-        Some(self.as_told(arm, k, self.beliefs(place, k..k + 1)[0]))
+        Some(self.as_recommendation(arm, k, self.beliefs(place, k..k + 1)[0]))
     }
 
     /// A pair as the estimates tell it, but with the gain that is believed.
-    fn as_told(&self, arm: usize, k: usize, belief: Belief) -> Recommendation {
+    fn as_recommendation(&self, arm: usize, k: usize, belief: Belief) -> Recommendation {
         Recommendation {
             gain: belief.gain,
             interval: belief.interval,
@@ -107,9 +107,9 @@ impl SimilarTs {
             return Some(vec![]);
         };
         let beliefs = self.beliefs(place, 0..self.costs.len());
-        let told = beliefs.into_iter().enumerate();
+        let all = beliefs.into_iter().enumerate();
         Some(
-            told.map(|(k, belief)| self.as_told(arm, k, belief))
+            all.map(|(k, belief)| self.as_recommendation(arm, k, belief))
                 .collect(),
         )
     }
