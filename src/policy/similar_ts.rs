@@ -13,10 +13,10 @@ mod evidence;
 mod learn;
 mod parameters;
 mod pool;
+mod posterior;
 mod similar;
 #[cfg(test)]
 mod tests;
-mod posterior;
 mod tune;
 
 use std::sync::Arc;

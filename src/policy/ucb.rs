@@ -6,7 +6,7 @@
 use rand::Rng;
 use serde::Serialize;
 
-use super::estimate::{Estimates, Standing, Stat, PullEvidence};
+use super::estimate::{Estimates, PullEvidence, Standing, Stat};
 use super::explanation::Remembered;
 use super::pending::Pending;
 use super::recommendation::Recommend;

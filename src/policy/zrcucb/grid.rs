@@ -1,6 +1,6 @@
 //! The grid of one arm and how it is refined.
 
-use super::super::estimate::{ArmCount, Standing, Stat, PullEvidence, await_pull, learn};
+use super::super::estimate::{ArmCount, PullEvidence, Standing, Stat, await_pull, learn};
 use super::super::rcucb::Width;
 use super::super::survival::{ProductLimit, Survival};
 use super::super::tournament::Line;

@@ -48,8 +48,7 @@ impl Staged {
     fn next_position(&self, arm: usize, level: usize) -> Option<usize> {
         let of_arm = &self.belief.arms[arm];
         let is_open = |position: &usize| {
-            self.is_open(arm, *position, level)
-                && !self.pooled.is_hopeless(arm, *position, level)
+            self.is_open(arm, *position, level) && !self.pooled.is_hopeless(arm, *position, level)
         };
         (of_arm.met[level] as usize..self.sequence.instances).find(is_open)
     }
@@ -154,7 +153,9 @@ impl Staged {
         let is_open = |level: &usize| self.next_position(arm, *level).is_some();
         let level = self
             .belief
-            .most_informative(arm, levels.filter(is_open), |from, to| self.pooled.cost(from, to))?;
+            .most_informative(arm, levels.filter(is_open), |from, to| {
+                self.pooled.cost(from, to)
+            })?;
         let position = self.next_position(arm, level)?;
         let chosen = Chosen {
             arm,
