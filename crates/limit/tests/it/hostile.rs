@@ -392,11 +392,20 @@ fn what_a_command_does_to_its_supervisor_does_not_touch_the_next_one() {
             match attack(stage, arguments, &wall(600), Duration::from_secs(15)) {
                 Ok(report) => assert_eq!(report.cause, Cause::Wall, "{arguments:?}: {report:?}"),
                 // Where neither group nor namespace holds them, processes are looked for in files.
-                Err(error) => {
-                    assert!(matches!(error, LimitError::Unkillable { .. }), "{error}");
+                Err(LimitError::Unkillable { .. }) => {
                     let place = (stage.level(), stage.supervisor.contain());
                     assert_eq!(place, (Level::Subreaper, Contain::Off), "{arguments:?}");
                 }
+                // A supervisor that may have no descriptors cannot wait, and a starved one may not answer in time.
+                Err(error) => assert!(
+                    matches!(
+                        error,
+                        LimitError::System { .. }
+                            | LimitError::SupervisorStuck { .. }
+                            | LimitError::SupervisorLost
+                    ),
+                    "{arguments:?}: {error}"
+                ),
             }
             assert_eq!(inherited(stage), before, "{arguments:?}");
         }
