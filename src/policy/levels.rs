@@ -20,6 +20,7 @@ mod pairs;
 mod pooled;
 mod rungs;
 mod sequence;
+mod similar;
 mod staged;
 #[cfg(test)]
 mod tests;

@@ -36,6 +36,7 @@ mod explanation;
 #[macro_use]
 mod kind;
 mod known;
+mod leaf_pool;
 mod opening;
 mod options;
 mod pending;

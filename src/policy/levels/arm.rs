@@ -29,6 +29,11 @@ impl Cell {
         self.ended != NONE || usize::from(self.outlived.max(self.assumed)) > level
     }
 
+    /// The first level in which it may still end; none if it has ended.
+    pub(super) fn open_from(self) -> Option<usize> {
+        (!self.has_ended()).then(|| usize::from(self.outlived.max(self.assumed)))
+    }
+
     pub(super) fn has_ended(self) -> bool {
         self.ended != NONE
     }
@@ -52,6 +57,8 @@ pub(super) struct Arm {
     pub(super) met: [u32; MOST],
     /// What it brought in each level, over that prefix.
     pub(super) sums: Vector,
+    /// Prior means of its effects: what its parameters suggest.
+    pub(super) expected: Vector,
     /// Posterior means of its effects.
     pub(super) effects: Vector,
     /// Posterior mean and variance of the sum of its effects.
@@ -66,6 +73,7 @@ impl Arm {
             cells: vec![],
             met: [0; MOST],
             sums: [0.0; MOST],
+            expected: [0.0; MOST],
             effects: [0.0; MOST],
             mean: 0.0,
             variance,

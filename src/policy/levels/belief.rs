@@ -14,7 +14,7 @@ pub(super) const MOST: usize = 9;
 
 /// One number per level.
 pub(super) type Vector = [f64; MOST];
-type Matrix = [Vector; MOST];
+pub(super) type Matrix = [Vector; MOST];
 
 /// Standard deviation of arm effects a priori, in the first level and in the others; gains lie between 0 and 1.
 const SPREAD: (f64, f64) = (0.08, 0.04);
@@ -24,6 +24,8 @@ const CORRELATION: f64 = 0.6;
 pub(super) const NOISE: (f64, f64) = (0.06, 10.0);
 /// Mean and variance of instance effects a priori, and how many instances the variance counts for.
 pub(super) const INSTANCE: (f64, f64, f64) = (0.06, 0.04, 3.0);
+/// Repeated runs that differ by a smaller variance are the same.
+const EXACT: f64 = 1e-6;
 /// Keeps an exact observation from dividing by zero.
 const TINY: f64 = 1e-9;
 
@@ -115,7 +117,11 @@ impl Belief {
 
     /// Whether an arm has been run on every instance at every level.
     pub(super) fn is_complete(&self, arm: usize) -> bool {
-        self.arms[arm].met[self.levels - 1] as usize >= self.instances
+        self.is_whole(&self.arms[arm])
+    }
+
+    fn is_whole(&self, arm: &Arm) -> bool {
+        arm.met[self.levels - 1] as usize >= self.instances
     }
 
     /// Posterior mean gain of an arm over all instances, on the scale from 0 to 1.
@@ -144,12 +150,41 @@ impl Belief {
 
     pub(super) fn update(&mut self, arm: usize) {
         let (effects, covariance) = self.posterior(&self.arms[arm]);
-        let of_arm = &mut self.arms[arm];
-        of_arm.effects = effects;
-        of_arm.mean = effects[..self.levels].iter().sum();
         let rows = covariance[..self.levels].iter();
         let variance: f64 = rows.flat_map(|row| &row[..self.levels]).sum();
+        let mean = self.mean(&self.arms[arm], &effects);
+        let of_arm = &mut self.arms[arm];
+        of_arm.effects = effects;
+        of_arm.mean = mean;
         of_arm.variance = variance.max(0.0);
+    }
+
+    /// What an arm brings above what is usual on the same instances, on average over all of them: where a run has ended, what it
+    /// brought; elsewhere its effects in the levels that are still open. So an arm that has ended almost everywhere is
+    /// not expected to bring still more on those instances.
+    fn mean(&self, arm: &Arm, effects: &Vector) -> f64 {
+        let all: f64 = effects[..self.levels].iter().sum();
+        // Repeated runs that differ are averaged in the effects alone, and so are further passes.
+        if self.repeat_variance() > EXACT || self.is_whole(arm) {
+            return all;
+        }
+        let mut mean = all;
+        for (cell, usual) in arm.cells.iter().zip(&self.effects) {
+            let brings = match cell.open_from() {
+                None => f64::from(cell.gain),
+                Some(level) => {
+                    let open = usual.iter().zip(effects).take(self.levels).skip(level);
+                    open.map(|(usual, effect)| (usual + effect).clamp(0.0, 1.0))
+                        .sum::<f64>()
+                        .min(1.0)
+                }
+            };
+            if cell.open_from() != Some(0) {
+                let usual: f64 = usual[..self.levels].iter().sum();
+                mean += (brings - usual - all) / self.instances as f64;
+            }
+        }
+        mean
     }
 
     /// Variance of the mean over the prefix that an arm has met in a level; infinite if it has met nothing.
@@ -167,23 +202,17 @@ impl Belief {
         between * left + within
     }
 
-    /// Posterior mean and covariance of an arm's effects, one level after the other.
+    /// What an arm's own runs say about its effect in a level, and the variance of that; nothing if it has met no instance.
+    pub(super) fn seen(&self, arm: &Arm, level: usize) -> Option<(f64, f64)> {
+        let met = arm.met[level] as usize;
+        let seen = (arm.sums[level] - self.over(&self.effect_sums, level, met)) / met as f64;
+        (met > 0).then(|| (seen, self.sampling_variance(level, met)))
+    }
+
+    /// Posterior mean and covariance of an arm's effects.
     pub(super) fn posterior(&self, arm: &Arm) -> (Vector, Matrix) {
-        let (mut mean, mut covariance) = ([0.0; MOST], self.covariance);
-        for level in 0..self.levels {
-            let met = arm.met[level] as usize;
-            if met == 0 {
-                break;
-            }
-            let seen = (arm.sums[level] - self.over(&self.effect_sums, level, met)) / met as f64;
-            let variance = self.sampling_variance(level, met);
-            let surprise = seen - mean[level];
-            let total = covariance[level][level] + variance + TINY;
-            for (mean, row) in mean.iter_mut().zip(&covariance[..self.levels]) {
-                *mean += row[level] * surprise / total;
-            }
-            condition(&mut covariance, self.levels, level, total);
-        }
+        let seen = |level| self.seen(arm, level);
+        let (mean, covariance, _) = updated(arm.expected, self.covariance, self.levels, seen);
         (mean, covariance)
     }
 
@@ -240,7 +269,7 @@ impl Belief {
             .map(|arm| total(&self.arms[arm], 0.0))
             .fold(f64::NEG_INFINITY, f64::max);
         // Where repeated runs differ, nothing is known exactly.
-        if best == f64::NEG_INFINITY || self.repeat_variance() > 1e-6 {
+        if best == f64::NEG_INFINITY || self.repeat_variance() > EXACT {
             return vec![false; self.arms.len()];
         }
         let arms = self.arms.iter().enumerate();
@@ -256,6 +285,30 @@ pub(super) fn prior_covariance() -> Matrix {
             deviation(a) * deviation(b) * CORRELATION.powi((a.abs_diff(b) as u32).cast_signed())
         })
     })
+}
+
+/// Posterior mean and covariance of effects, one level after the other, given what was `seen` of each and with what variance;
+/// and the log-likelihood of that.
+pub(super) fn updated(
+    mut mean: Vector,
+    mut covariance: Matrix,
+    levels: usize,
+    seen: impl Fn(usize) -> Option<(f64, f64)>,
+) -> (Vector, Matrix, f64) {
+    let mut likelihood = 0.0;
+    for level in 0..levels {
+        let Some((seen, variance)) = seen(level) else {
+            continue;
+        };
+        let surprise = seen - mean[level];
+        let total = covariance[level][level] + variance + TINY;
+        for (mean, row) in mean.iter_mut().zip(&covariance[..levels]) {
+            *mean += row[level] * surprise / total;
+        }
+        condition(&mut covariance, levels, level, total);
+        likelihood -= 0.5 * (total.ln() + surprise * surprise / total);
+    }
+    (mean, covariance, likelihood)
 }
 
 /// The covariance once a level was observed, where `total` is its variance with that of the observation.

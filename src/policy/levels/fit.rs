@@ -5,7 +5,7 @@ use super::belief::{Belief, INSTANCE, MOST, NOISE, Vector, prior_covariance};
 /// Rounds of the fit: each takes the others' last values as given.
 const SWEEPS: usize = 3;
 /// Arms that the prior covariance counts for.
-const COVARIANCE_WEIGHT: f64 = 4.0;
+pub(super) const COVARIANCE_WEIGHT: f64 = 4.0;
 
 impl Belief {
     /// Fits everything that arms share: effects of instances, noise, covariance.
@@ -32,9 +32,11 @@ impl Belief {
                         let kept = covariance[level][level] / self.covariance[level][level];
                         freedom[level] += (1.0 - kept).clamp(0.0, 1.0);
                     }
+                    let expected = &self.arms[*arm].expected;
                     for other in 0..levels {
-                        scatter[level][other] +=
-                            effects[level] * effects[other] + covariance[level][other];
+                        scatter[level][other] += (effects[level] - expected[level])
+                            * (effects[other] - expected[other])
+                            + covariance[level][other];
                     }
                 }
             }
@@ -52,6 +54,8 @@ impl Belief {
         }
         let variance = self.prior_variance();
         for arm in self.arms.iter_mut().filter(|arm| !arm.has_data()) {
+            arm.effects = arm.expected;
+            arm.mean = arm.expected[..levels].iter().sum();
             arm.variance = variance;
         }
     }

@@ -9,6 +9,7 @@ use super::belief::{Belief, MOST};
 use super::pooled::Pooled;
 use super::rungs::Window;
 use super::sequence::Sequence;
+use super::similar::Similar;
 use super::{Parameters, levels_of};
 use crate::policy::beta::own_rng;
 use crate::policy::estimate::Estimates;
@@ -43,6 +44,7 @@ pub(in crate::policy) struct Staged {
     parameters: Parameters,
     estimates: Estimates,
     belief: Belief,
+    similar: Option<Similar>,
     /// Limits of the levels, and where they stand in the grid.
     limits: Vec<f64>,
     places: Vec<usize>,
@@ -78,6 +80,7 @@ impl Staged {
         let limits: Vec<f64> = places.iter().map(|k| estimates.limits()[*k]).collect();
         Self {
             belief: Belief::new(problem.arms, limits.len(), problem.instances),
+            similar: Similar::new(problem.space.as_ref()),
             penalty: estimates.penalties()[estimates.limits().len() - 1],
             sequence: Sequence::new(problem.instances),
             pooled: Pooled::new(&limits, problem.instances),
@@ -143,15 +146,13 @@ impl Staged {
     /// Moves an arm to its place in the order, given the mean it had.
     fn reorder(&mut self, arm: usize, before: f64) {
         let arms = &self.belief.arms;
-        let key = |other: u32, mean: f64| (mean, other);
-        let is_ahead = |other: &u32, of: (f64, u32)| {
-            let mean = if *other as usize == arm {
+        let is_ahead = |other: &u32, (mean, than): (f64, u32)| {
+            let own = if *other as usize == arm {
                 before
             } else {
                 arms[*other as usize].mean
             };
-            let own = key(*other, mean);
-            own.0 > of.0 || own.0 == of.0 && own.1 < of.1
+            mean.total_cmp(&own).then(other.cmp(&than)).is_lt()
         };
         let old = (before, arm as u32);
         let place = self.order.partition_point(|other| is_ahead(other, old));
@@ -163,6 +164,9 @@ impl Staged {
     }
 
     fn fit(&mut self) {
+        if let Some(similar) = &mut self.similar {
+            similar.suggest(&mut self.belief, self.runs);
+        }
         self.belief.fit();
         self.is_beaten = self.belief.beaten();
         self.sort();

@@ -9,8 +9,9 @@ use super::{Chosen, Staged};
 use crate::policy::Why;
 use crate::policy::explanation::{Last, Turn};
 
-/// Pulls at each limit before the climb goes on: with a single one, an instance that nobody solves would raise the limits.
-/// With two, the first reward still costs less than three times the run that brings it, plus one pull at each smaller limit.
+/// Pulls at each limit of the climb: with a single one, an instance that nobody solves would raise the limits. The smaller
+/// limits add up to less than twice the run that ends first, because levels are at least [`STEP`](super::super::STEP) apart. So
+/// two pulls at each of them cost less than one at each and twice that run.
 const TRIES: u32 = 2;
 
 /// Arms whose means differ by less are equally good.
