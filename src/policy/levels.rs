@@ -23,6 +23,7 @@ mod sequence;
 mod staged;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use rand::Rng;
 
