@@ -31,7 +31,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Pass something that implements [`Watch`](orchestrator::Watch) instead of `()` to be told what happens. To run the pulls
+//! Pass something that implements [`Watch`](orchestrator::Watch) instead of `()` to follow the run. To run the pulls
 //! yourself, use a [`Run`](orchestrator::Run) without a driver. To embed only a policy, see [`policy`].
 //!
 //! What this documentation shows is the public interface. Items hidden from it are public only for the program, benchmarks

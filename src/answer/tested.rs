@@ -1,6 +1,6 @@
 //! Arms side by side on the same instances and seeds: what `captime test` measured.
 //!
-//! In a run the policy chooses who is pulled how often. In a test every arm runs on every instance with the same seeds, so
+//! In a run the policy chooses which arm is pulled how often. In a test every arm runs on every instance with the same seeds, so
 //! means are fair and differences can be paired, instance by instance.
 
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::run::summary::Answer;
+use super::run::summary::AnswerText;
 use super::{Exit, Failure, exit_code, report, run_folder};
 use crate::answer::{Values, Verdict};
 use crate::markup::Visible;
@@ -40,12 +40,12 @@ pub struct BestArgs {
     #[arg(long)]
     pareto: bool,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = BestFormat::Text)]
+    format: BestFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum BestFormat {
     Text,
     Json,
     Yaml,
@@ -70,8 +70,8 @@ pub fn run(args: BestArgs) -> Result<Exit, Failure> {
     };
     let mut to = std::io::stdout().lock();
     match args.format {
-        Format::Text => {
-            let answer = Answer {
+        BestFormat::Text => {
+            let answer = AnswerText {
                 verdict: &verdict,
                 words: &words(&history),
                 scenario: Some(history.scenario()),
@@ -110,12 +110,12 @@ pub(super) fn read_limit(text: &str, resource: Resource) -> Result<Limit, Failur
 }
 
 /// The arms that no other beats in both reward and consumption.
-fn pareto(history: &History, format: Format) -> Result<Exit, Failure> {
+fn pareto(history: &History, format: BestFormat) -> Result<Exit, Failure> {
     let front = history.pareto();
     let is_empty = front.is_empty();
     let words = words(history);
     let mut to = std::io::stdout().lock();
-    if format == Format::Text {
+    if format == BestFormat::Text {
         let mut to = Visible(to);
         if is_empty {
             writeln!(to, "no answer yet: no pull has earned a reward")?;
@@ -145,8 +145,8 @@ fn pareto(history: &History, format: Format) -> Result<Exit, Failure> {
     Ok(if is_empty { Exit::NoReward } else { Exit::Done })
 }
 
-fn write_value(value: &Value, format: Format, to: &mut dyn Write) -> Result<(), Failure> {
-    if format == Format::Yaml {
+fn write_value(value: &Value, format: BestFormat, to: &mut dyn Write) -> Result<(), Failure> {
+    if format == BestFormat::Yaml {
         let text = serde_yaml::to_string(value).map_err(Failure::internal)?;
         to.write_all(text.as_bytes())?;
     } else {

@@ -5,12 +5,12 @@ mod text;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
 use self::text::as_text;
 use super::run_folder::{self, failure};
-use super::{Exit, Failure, exit_code};
+use super::{Exit, Failure, TextOrJson, exit_code};
 use crate::journal::{By, PullRecord, Reader, Replay, Step};
 use crate::orchestrator::{Next, ResolvedScenario, RunError, State};
 use crate::policy::Explanation;
@@ -34,14 +34,8 @@ pub struct ExplainArgs {
     /// The round [default: the last one]
     round: Option<u64>,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    format: TextOrJson,
 }
 
 /// Runs the command.
@@ -61,8 +55,8 @@ pub fn run(args: ExplainArgs) -> Result<Exit, Failure> {
     };
     let mut to = std::io::stdout().lock();
     match args.format {
-        Format::Json => writeln!(to, "{}", as_json(&choice))?,
-        Format::Text => {
+        TextOrJson::Json => writeln!(to, "{}", as_json(&choice))?,
+        TextOrJson::Text => {
             to.write_all(as_text(&choice.pull, &choice.explanation, &choice.words()).as_bytes())?;
         }
     }

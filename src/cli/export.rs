@@ -10,7 +10,7 @@ use super::run_folder::{self, failure};
 use super::{Exit, Failure, exit_code};
 use crate::journal::{Learned, Step};
 use crate::orchestrator::RunReader;
-use crate::round::{Price, Seen};
+use crate::round::{Guard, Price, Seen};
 use crate::space::{Configuration, Parameter, Space};
 
 const EXAMPLES: &str = "\
@@ -29,12 +29,12 @@ pub struct ExportArgs {
     /// A run's folder, or its name in runs/ [default: the newest run]
     run: Option<PathBuf>,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Csv)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
+    format: ExportFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ExportFormat {
     Csv,
     Jsonl,
     Aslib,
@@ -104,14 +104,14 @@ pub fn run(args: ExportArgs) -> Result<Exit, Failure> {
         .map(|learned| row(&past, learned, past.state.price()));
     let mut to = BufWriter::new(std::io::stdout().lock());
     match args.format {
-        Format::Csv => csv(rows, past.state.space(), &mut to)?,
-        Format::Jsonl => {
+        ExportFormat::Csv => csv(rows, past.state.space(), &mut to)?,
+        ExportFormat::Jsonl => {
             for row in rows {
                 serde_json::to_writer(&mut to, &row).map_err(std::io::Error::from)?;
                 to.write_all(b"\n")?;
             }
         }
-        Format::Aslib => aslib(&past, &rounds, rows, &mut to)?,
+        ExportFormat::Aslib => aslib(&past, &rounds, rows, &mut to)?,
     }
     to.flush()?;
     Ok(Exit::Done)
@@ -250,10 +250,10 @@ fn aslib(
         let instance = row.instance.unwrap_or_else(|| "none".into());
         let repetition = repetitions.entry((instance.clone(), row.arm)).or_default();
         *repetition += 1;
-        let status = match (row.outcome, learned.outcome.guard.as_deref()) {
+        let status = match (row.outcome, learned.outcome.guard) {
             ("rewarded", _) => "ok",
-            ("censored", _) | (_, Some("wall" | "cpu" | "work")) => "timeout",
-            (_, Some("memory")) => "memout",
+            ("censored", _) | (_, Some(Guard::Wall | Guard::Cpu | Guard::Work)) => "timeout",
+            (_, Some(Guard::Memory)) => "memout",
             _ => "crash",
         };
         let runtime = row

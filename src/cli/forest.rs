@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use self::isolated::Isolated;
-use super::{Exit, Failure};
+use super::{Exit, Failure, TextOrJson};
 use crate::listed;
 use crate::regular_file;
 use crate::scenario::Isolation;
@@ -18,7 +18,7 @@ use captime_forest::{
     Allowance, Dataset, DatasetError, FitOutcome, ForestReport, Importance, LevelOrder, Metric,
     Model, Normalise, Params, ReadOptions, Resource, Scoring, Simd, Split, Stop, Task, fit_until,
 };
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 /// Fit a random forest on part of a CSV file and test it on the rest.
 ///
@@ -106,8 +106,8 @@ pub struct ForestArgs {
     #[arg(long, value_enum, default_value_t)]
     simd: Simd,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    format: TextOrJson,
 }
 
 const HELP: &str = "\
@@ -122,13 +122,6 @@ A fit that hits its limit is reported as `stopped`, without error or reward. Tha
 stopped fit is enough. The model of `--save` is fitted on all rows, so the errors printed are those of forests with fewer rows. With `--isolation process` the limit covers the whole process, including reading the file.
 
 Exit codes: 0 done or stopped; 1 captime itself failed; 2 bad usage or data.";
-
-/// How to write the result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-}
 
 /// Runs the command.
 pub fn run(args: ForestArgs) -> Result<Exit, Failure> {
@@ -179,7 +172,7 @@ pub fn run(args: ForestArgs) -> Result<Exit, Failure> {
         report
     };
     let mut to = std::io::stdout().lock();
-    if is_child || args.format == Format::Json {
+    if is_child || args.format == TextOrJson::Json {
         let text = serde_json::to_string(&report).map_err(Failure::internal)?;
         writeln!(to, "{text}")?;
     } else {

@@ -4,10 +4,10 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
 
-use super::{Exit, Failure, exit_code, run_folder};
+use super::{Exit, Failure, TextOrJson, exit_code, run_folder};
 use crate::journal::FILE;
 use crate::markup::Visible;
 use crate::progress::Words;
@@ -24,14 +24,8 @@ Examples:
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct ListArgs {
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    format: TextOrJson,
 }
 
 /// Runs the command.
@@ -48,7 +42,7 @@ pub fn run(args: &ListArgs) -> Result<Exit, Failure> {
         .collect();
     runs.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     let mut to = Visible(std::io::stdout().lock());
-    if runs.is_empty() && args.format == Format::Text {
+    if runs.is_empty() && args.format == TextOrJson::Text {
         writeln!(
             to,
             "no runs in {}; `captime run SCENARIO` starts one",
@@ -61,7 +55,7 @@ pub fn run(args: &ListArgs) -> Result<Exit, Failure> {
             .map(|age| age.as_secs_f64());
         let read = History::open(&run).and_then(|mut history| history.catch_up().map(|_| history));
         match (read, args.format) {
-            (Ok(history), Format::Text) => {
+            (Ok(history), TextOrJson::Text) => {
                 let (state, _) = Status::state(&history);
                 let rounds = quantity::counted(history.rounds.len() as u64, "round");
                 let words = Words {
@@ -74,7 +68,7 @@ pub fn run(args: &ListArgs) -> Result<Exit, Failure> {
                 });
                 writeln!(to, "{name}: {state}, {rounds}{age}; {best}")?;
             }
-            (Ok(history), Format::Json) => {
+            (Ok(history), TextOrJson::Json) => {
                 let best = history.answer();
                 let line = json!({
                     "run": name,
@@ -95,8 +89,8 @@ pub fn run(args: &ListArgs) -> Result<Exit, Failure> {
                 });
                 writeln!(to.0, "{line}")?;
             }
-            (Err(error), Format::Text) => writeln!(to, "{name}: cannot be read: {error}")?,
-            (Err(error), Format::Json) => {
+            (Err(error), TextOrJson::Text) => writeln!(to, "{name}: cannot be read: {error}")?,
+            (Err(error), TextOrJson::Json) => {
                 let line = json!({"run": name, "folder": run, "error": error.to_string()});
                 writeln!(to.0, "{line}")?;
             }

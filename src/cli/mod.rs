@@ -12,6 +12,7 @@ mod explain;
 mod export;
 mod failure;
 mod forest;
+mod format;
 mod import;
 mod init;
 mod lines;
@@ -37,6 +38,8 @@ mod warm_start;
 pub use ask::answers;
 pub use exit_code::Exit;
 pub use failure::Failure;
+
+use format::TextOrJson;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -115,7 +115,7 @@ pub fn run(args: PullArgs) -> Result<Exit, Failure> {
     let runtime = runtime()?;
     let ended = runtime.block_on(async {
         let slots = start_slots(&scenario, target, args.slots as usize, Pin::Never).await?;
-        let mut session = Session::new(&scenario, &requests, slots.pool);
+        let mut session = PullSession::new(&scenario, &requests, slots.pool);
         let mut signals = Signals::listen().map_err(Failure::internal)?;
         let ended = if let Some(request) = one {
             session.start(request);
@@ -173,14 +173,14 @@ enum Served {
 }
 
 /// Runs requests in slots and writes their ends.
-struct Session<'a> {
+struct PullSession<'a> {
     requests: &'a Requests<'a>,
     serving: Serving<Request>,
     price: Option<Price>,
     lost: u64,
 }
 
-impl<'a> Session<'a> {
+impl<'a> PullSession<'a> {
     fn new(scenario: &Scenario, requests: &'a Requests<'a>, pool: SlotPool) -> Self {
         let grid = scenario.limits.from.grid();
         Self {

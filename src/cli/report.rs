@@ -27,12 +27,12 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Html)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Html)]
+    format: ReportFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ReportFormat {
     /// The page
     Html,
     /// Its data
@@ -46,16 +46,16 @@ pub fn run(args: ReportArgs) -> Result<Exit, Failure> {
     history.catch_up().map_err(|error| failure(&error))?;
     let summary = Summary::of(&history);
     let content = match args.format {
-        Format::Html => report::page(&summary, None).into_bytes(),
-        Format::Json => {
+        ReportFormat::Html => report::page(&summary, None).into_bytes(),
+        ReportFormat::Json => {
             let mut content = vec![];
             report::write_json(&summary, &mut content)?;
             content
         }
     };
     let path = args.out.unwrap_or_else(|| match args.format {
-        Format::Html => folder.join(REPORT),
-        Format::Json => folder.join("report.json"),
+        ReportFormat::Html => folder.join(REPORT),
+        ReportFormat::Json => folder.join("report.json"),
     });
     let mut stdout = std::io::stdout().lock();
     if path == Path::new("-") {

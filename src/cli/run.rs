@@ -6,13 +6,13 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::driving::drive;
 use super::failure::unless_nobody_reads;
 use super::run_folder::{self, failure};
 use super::test::TestOptions;
-use super::{Exit, Failure, exit_code, runtime, warm_start};
+use super::{Exit, Failure, TextOrJson, exit_code, runtime, warm_start};
 use crate::answer::Verdict;
 use crate::journal::{Calibrated, EndReason, FILE, Learned, PullRecord, Step};
 use crate::markup::Visible;
@@ -22,7 +22,7 @@ use crate::quantity;
 use crate::report::{History, ReportUpdater, write_report};
 use crate::scenario::{Resource, Scenario, Target};
 use crate::target::{PreparedTarget, prepare};
-use summary::Summary;
+use summary::RunSummary;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,14 +60,8 @@ pub struct RunArgs {
     #[arg(long)]
     then_test: bool,
     /// What to print on stdout: the summary as text, or events and summary as JSON lines
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    format: TextOrJson,
 }
 
 /// Runs the command.
@@ -148,7 +142,7 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
         verdict.outlook = looked_at.outlook;
         verdict.path = looked_at.path;
     }
-    let summary = Summary {
+    let summary = RunSummary {
         verdict: &verdict,
         level: level.as_deref(),
         scenario: &scenario,
@@ -161,8 +155,8 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
         file: &args.scenario,
     };
     let told = match args.format {
-        Format::Text => summary.write(&mut Visible(std::io::stdout().lock())),
-        Format::Json => summary.write_json(&mut std::io::stdout().lock()),
+        TextOrJson::Text => summary.write(&mut Visible(std::io::stdout().lock())),
+        TextOrJson::Json => summary.write_json(&mut std::io::stdout().lock()),
     };
     told.or_else(unless_nobody_reads)?;
     if finished.reason == EndReason::FirstFailures {
@@ -177,14 +171,14 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
 
 /// Tests the answer of a run that is finished.
 fn then_test(folder: &Path, args: &RunArgs) -> Result<Exit, Failure> {
-    let options = TestOptions::usual(args.quiet || args.format == Format::Json);
+    let options = TestOptions::usual(args.quiet || args.format == TextOrJson::Json);
     let Some(outcome) = super::test::test(folder, &options)? else {
         return Ok(Exit::Interrupted);
     };
     let mut to = std::io::stdout().lock();
     let told = match args.format {
-        Format::Text => writeln!(to).and_then(|()| outcome.write(&mut Visible(to))),
-        Format::Json => {
+        TextOrJson::Text => writeln!(to).and_then(|()| outcome.write(&mut Visible(to))),
+        TextOrJson::Json => {
             let mut event = outcome.json();
             event["event"] = "test".into();
             writeln!(to, "{event}")
@@ -311,7 +305,7 @@ fn finished_before(mut run: Run<Booking>) -> Result<Finished, Failure> {
 
 /// What shows the progress of the run.
 fn view(args: &RunArgs, resource: Resource, slots: usize) -> Box<dyn Watch> {
-    if args.format == Format::Json {
+    if args.format == TextOrJson::Json {
         let stdout = Box::new(std::io::stdout());
         Box::new(Events::new(stdout))
     } else if args.quiet {

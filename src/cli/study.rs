@@ -15,7 +15,7 @@ use super::{Exit, Failure};
 use crate::policy::PolicyKind;
 use crate::scenario::{Scenario, Target};
 use crate::study::{
-    Progress, Setting, Standing, StudyError, VirtualStudy, play_all, summary_csv, text,
+    Setting, Standing, StudyError, StudyProgress, VirtualStudy, play_all, summary_csv, text,
 };
 use crate::target::TargetError;
 use crate::target::synthetic::{Grid, SyntheticProblem};
@@ -81,7 +81,7 @@ pub struct StudyArgs {
     /// CPU time to spend instead of rounds, on a recorded target: answers are judged by PAR10 on held-out instances.
     /// `0.1B` is a tenth of what one run of every arm costs at the largest limit
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = holdout::budget, conflicts_with = "rounds")]
-    budget: Vec<holdout::Budget>,
+    budget: Vec<holdout::HoldoutBudget>,
     /// Train on this many random halves of the instances, one after the other, and judge on the rest [default: train on
     /// all but the held-out instances, or on the first half]
     #[arg(long, value_name = "K", requires = "budget", value_parser = clap::value_parser!(u64).range(1..=10_000))]
@@ -99,8 +99,8 @@ pub struct StudyArgs {
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1024))]
     threads: Option<u64>,
     /// Output format on stdout
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = StudyFormat::Text)]
+    format: StudyFormat,
     /// Also write a page with charts (HTML), curves (SVG) and data (JSON, CSV) into this folder
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -110,7 +110,7 @@ pub struct StudyArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum StudyFormat {
     /// A table per problem
     Text,
     /// A list with one object per problem, grid and policy
@@ -180,9 +180,9 @@ fn needs_list(args: &StudyArgs, scenario: &Scenario) -> Result<(), Failure> {
 }
 
 /// A bar for so much work, where one is wanted.
-fn progress(args: &StudyArgs, all: u64) -> Progress {
+fn progress(args: &StudyArgs, all: u64) -> StudyProgress {
     if args.quiet {
-        Progress::silent()
+        StudyProgress::silent()
     } else {
         bar::on_terminal(all)
     }
@@ -195,9 +195,9 @@ fn show(args: &StudyArgs, standings: &[Standing]) -> Result<(), Failure> {
     }
     let mut stdout = BufWriter::new(io::stdout().lock());
     match args.format {
-        Format::Text => text(standings, &mut stdout)?,
-        Format::Json => write_json(&standings, &mut stdout)?,
-        Format::Csv => summary_csv(standings, &mut stdout)?,
+        StudyFormat::Text => text(standings, &mut stdout)?,
+        StudyFormat::Json => write_json(&standings, &mut stdout)?,
+        StudyFormat::Csv => summary_csv(standings, &mut stdout)?,
     }
     stdout.flush()?;
     Ok(())
@@ -212,7 +212,7 @@ fn threads(args: &StudyArgs) -> usize {
     args.threads.map_or_else(cores, |threads| threads as usize)
 }
 
-/// Pulls in flight: one, unless told otherwise.
+/// Pulls in flight: one by default.
 fn slots(args: &StudyArgs) -> Vec<usize> {
     let given = args.slots.iter().map(|slots| *slots as usize);
     let given: Vec<usize> = given.collect();

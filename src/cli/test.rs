@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::best::read_limit;
 use super::driving::drive;
 use super::run_folder::{self, failure};
-use super::{Exit, Failure, exit_code, report};
+use super::{Exit, Failure, TextOrJson, exit_code, report};
 use crate::answer::{PathStep, shortened};
 use crate::journal::{EndReason, Learned};
 use crate::markup::Visible;
@@ -50,8 +50,8 @@ pub struct TestArgs {
     #[command(flatten)]
     options: TestOptions,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    format: TextOrJson,
 }
 
 /// What to test.
@@ -95,12 +95,6 @@ impl TestOptions {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-}
-
 /// Runs the command.
 pub fn run(args: &TestArgs) -> Result<Exit, Failure> {
     let folder = run_folder::find_or_latest(args.run.as_deref())?;
@@ -109,8 +103,8 @@ pub fn run(args: &TestArgs) -> Result<Exit, Failure> {
     };
     let to = std::io::stdout().lock();
     match args.format {
-        Format::Text => outcome.write(&mut Visible(to))?,
-        Format::Json => {
+        TextOrJson::Text => outcome.write(&mut Visible(to))?,
+        TextOrJson::Json => {
             let mut to = to;
             serde_json::to_writer_pretty(&mut to, &outcome.json()).map_err(std::io::Error::from)?;
             writeln!(to)?;
@@ -120,7 +114,7 @@ pub fn run(args: &TestArgs) -> Result<Exit, Failure> {
 }
 
 /// A finished test.
-pub(super) struct Outcome {
+pub(super) struct TestOutcome {
     name: String,
     folder: PathBuf,
     resource: Resource,
@@ -129,7 +123,7 @@ pub(super) struct Outcome {
 }
 
 /// Tests the run in `folder`, or resumes that; none if it was interrupted.
-pub(super) fn test(folder: &Path, options: &TestOptions) -> Result<Option<Outcome>, Failure> {
+pub(super) fn test(folder: &Path, options: &TestOptions) -> Result<Option<TestOutcome>, Failure> {
     let mut history = History::open(folder).map_err(|error| report::failure(&error))?;
     history
         .catch_up()
@@ -188,7 +182,7 @@ pub(super) fn test(folder: &Path, options: &TestOptions) -> Result<Option<Outcom
         }
     }
     let read = TestReader::read(&at).map_err(|error| failure(&error))?;
-    Ok(Some(Outcome {
+    Ok(Some(TestOutcome {
         name: history.header.name.clone(),
         folder: at,
         resource: history.resource(),
@@ -369,7 +363,7 @@ fn arms(history: &History, wanted: &str) -> Result<Tested, Failure> {
     })
 }
 
-impl Outcome {
+impl TestOutcome {
     fn words(&self) -> Words<'_> {
         Words {
             space: &self.read.space,

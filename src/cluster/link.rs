@@ -154,7 +154,7 @@ impl Link {
     }
 
     async fn connect(&mut self, was_up: &mut bool) -> Broken {
-        let mut engine = match Engine::start(&self.place.command) {
+        let mut engine = match AgentProcess::start(&self.place.command) {
             Ok(engine) => engine,
             Err(error) => {
                 let program = self.place.command.first().map_or("", String::as_str);
@@ -184,7 +184,7 @@ impl Link {
     }
 
     /// Greets the agent, then carries messages both ways; `Ok` when the run is over.
-    async fn talk(&mut self, engine: &mut Engine, was_up: &mut bool) -> Result<(), Broken> {
+    async fn talk(&mut self, engine: &mut AgentProcess, was_up: &mut bool) -> Result<(), Broken> {
         let lost_after = self.shared.lost_after;
         let patience = PATIENCE.max(lost_after);
         let hello = ToAgent::Hello {
@@ -243,7 +243,11 @@ impl Link {
         self.carry(engine, lost_after).await
     }
 
-    async fn carry(&mut self, engine: &mut Engine, lost_after: Duration) -> Result<(), Broken> {
+    async fn carry(
+        &mut self,
+        engine: &mut AgentProcess,
+        lost_after: Duration,
+    ) -> Result<(), Broken> {
         let mut beat = tokio::time::interval(lost_after / 5);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut heard = Instant::now();
@@ -281,7 +285,7 @@ impl Link {
 
 /// Writes, or gives up: a stream that accepts no more bytes is as good as lost.
 async fn write_within(
-    engine: &mut Engine,
+    engine: &mut AgentProcess,
     message: &ToAgent,
     limit: Duration,
 ) -> Result<(), Broken> {
@@ -291,7 +295,7 @@ async fn write_within(
     }
 }
 
-async fn next_within(engine: &mut Engine, limit: Duration) -> Result<FromAgent, Broken> {
+async fn next_within(engine: &mut AgentProcess, limit: Duration) -> Result<FromAgent, Broken> {
     match tokio::time::timeout(limit, engine.reader.next()).await {
         Ok(message) => Ok(message?),
         Err(_) => Err(Broken::Lost("it does not answer".into())),
@@ -310,7 +314,7 @@ async fn over(commands: &mut UnboundedReceiver<ToAgent>) {
 }
 
 /// The running command that connects to an agent.
-struct Engine {
+struct AgentProcess {
     child: Child,
     stdin: ChildStdin,
     reader: Reader<ChildStdout>,
@@ -319,7 +323,7 @@ struct Engine {
     listener: tokio::task::JoinHandle<()>,
 }
 
-impl Engine {
+impl AgentProcess {
     fn start(command: &[String]) -> std::io::Result<Self> {
         let missing = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
         let (program, arguments) = command.split_first().ok_or_else(missing)?;

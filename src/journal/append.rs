@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 
 use serde::Serialize;
 
-use super::record::write_line;
+use super::seal::write_line;
 use super::{FILE, Header, JournalError, Reader};
 use crate::regular_file;
 
@@ -50,8 +50,8 @@ pub struct Appender {
     lines: u64,
     pending: Vec<u8>,
     syncer: Option<Syncer>,
-    /// After a failed write nothing more is written, because it would follow a gap.
-    is_broken: bool,
+    /// Why a write failed. Nothing more is written after that, because it would follow a gap.
+    broken: Option<(io::ErrorKind, String)>,
 }
 
 impl Appender {
@@ -125,7 +125,7 @@ impl Appender {
             lines,
             pending: vec![],
             syncer: None,
-            is_broken: false,
+            broken: None,
         }
     }
 
@@ -166,29 +166,31 @@ impl Appender {
 
     /// Hands all lines to the kernel.
     pub fn flush(&mut self) -> Result<(), JournalError> {
-        if self.is_broken || self.pending.is_empty() {
+        if let Some((kind, what)) = &self.broken {
+            let error = io::Error::new(*kind, what.clone());
+            self.pending.clear();
+            return Err(JournalError::write(&self.path, error));
+        }
+        if self.pending.is_empty() {
             return Ok(());
         }
-        // Otherwise the line would follow a hole.
-        let intact = whole(&self.file, self.length);
-        intact.map_err(|error| {
-            self.is_broken = true;
-            JournalError::write(&self.path, error)
-        })?;
-        match self.file.write_all_at(&self.pending, self.length) {
-            Ok(()) => {
-                self.length += self.pending.len() as u64;
-                self.pending.clear();
-                Ok(())
-            }
-            Err(error) => {
-                self.is_broken = true;
-                self.pending.clear();
+        // A file that was shortened is not written to: the line would follow a hole.
+        let written = whole(&self.file, self.length).and_then(|()| {
+            let written = self.file.write_all_at(&self.pending, self.length);
+            if written.is_err() {
                 // Leaves whole lines only. If this fails too, the next start cuts the incomplete line.
                 let _ = self.file.set_len(self.length);
-                Err(JournalError::write(&self.path, error))
             }
-        }
+            written
+        });
+        let length = self.pending.len() as u64;
+        self.pending.clear();
+        written.map_err(|error| {
+            self.broken = Some((error.kind(), error.to_string()));
+            JournalError::write(&self.path, error)
+        })?;
+        self.length += length;
+        Ok(())
     }
 
     /// Requests a sync of everything written so far. Returns the last line if that is already durable (or, in virtual
@@ -210,9 +212,6 @@ impl Appender {
     /// Makes everything durable before it returns.
     pub fn sync(&mut self) -> Result<(), JournalError> {
         self.flush()?;
-        if self.is_broken {
-            return Ok(());
-        }
         let ended = || {
             if self.file.metadata()?.len() > self.length {
                 // Another program appended this.

@@ -47,21 +47,24 @@ mod machine;
 mod read;
 mod record;
 mod replay;
+mod seal;
 #[cfg(test)]
 mod tests;
 
+pub use append::Syncing;
 pub use read::{Damage, Reader};
 pub use record::{
     ArmRecord, By, Calibrated, End, EndReason, Header, Lost, Machine, OutcomeRecord, PullRecord,
     Record, Session, VERSION,
 };
+pub use replay::Learned;
 
 #[doc(hidden)]
 pub use {
-    append::{Appender, Durable, Syncing},
+    append::{Appender, Durable},
     lock::RunLock,
     machine::Load,
-    replay::{Learned, Replay, Step},
+    replay::{Replay, Step},
 };
 
 use std::io;

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::record::{claimed_version, read_line, verify};
+use super::record::read_line;
+use super::seal::{claimed_version, verify};
 use super::{FILE, Header, JournalError, Record, VERSION};
 use crate::regular_file;
 

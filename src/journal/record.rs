@@ -4,12 +4,13 @@
 //! file and `crc` the CRC-32 of all bytes before `,"crc"`. Numbers are written so that they read back to the last bit.
 
 use std::borrow::Cow;
+use std::num::NonZeroU32;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::Damage;
-use crate::round::{ArmId, Limit, Observation, ObservationError, Pull, Round};
+use crate::round::{ArmId, Guard, Inexact, Limit, Observation, ObservationError, Pull, Round};
 use crate::space::open::Origin;
 
 /// The newest format, which is written and read.
@@ -120,7 +121,11 @@ pub struct PullRecord {
     /// How far it may run.
     pub limit: Limit,
     /// The instance it runs on, counted from 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "counted_from_one",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub instance: Option<u32>,
     /// The seed for the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,6 +148,12 @@ impl PullRecord {
     }
 }
 
+/// Refuses an instance 0, which would otherwise read as none.
+fn counted_from_one<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    let number = Option::<NonZeroU32>::deserialize(from)?;
+    Ok(number.map(NonZeroU32::get))
+}
+
 /// A pull ended. Has exactly one of `reward`, `censored` and `failed`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OutcomeRecord<'a> {
@@ -160,9 +171,9 @@ pub struct OutcomeRecord<'a> {
     /// What it used of the limited resource, however it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumption: Option<f64>,
-    /// The guard it hit: `wall`, `cpu` or `memory`.
-    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
-    pub guard: Option<Cow<'a, str>>,
+    /// The guard it hit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Guard>,
     /// The score as read, if `worst` and `best` map it to the reward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
@@ -189,8 +200,8 @@ pub struct OutcomeRecord<'a> {
     pub stderr: Option<Cow<'a, str>>,
     /// Which of `cpu` and `memory` is a lower bound although the session's enforcement is exact: `cpu`, `memory` or
     /// `cpu,memory`.
-    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
-    pub inexact: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Inexact::is_exact")]
+    pub inexact: Inexact,
     /// The slot it ran in, counted from 1, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<u32>,
@@ -232,9 +243,7 @@ impl OutcomeRecord<'_> {
         let own = |text: Option<Cow<'_, str>>| text.map(|text| Cow::Owned(text.into_owned()));
         OutcomeRecord {
             failed: own(self.failed),
-            guard: own(self.guard),
             stderr: own(self.stderr),
-            inexact: own(self.inexact),
             node: own(self.node),
             ..self
         }
@@ -313,70 +322,9 @@ pub enum Record<'a> {
     End(End),
 }
 
-/// `,"crc":"01234567"}` at the end of every line.
-const SEAL: &str = r#","crc":""#;
-const SEAL_LENGTH: usize = SEAL.len() + 8 + 2;
-
-/// Appends the record to `lines` as line number `n`, newline included.
-pub(super) fn write_line<R: Serialize>(record: &R, n: u64, lines: &mut Vec<u8>) {
-    let start = lines.len();
-    serde_json::to_writer(&mut *lines, record)
-        .expect("records are structs with text keys and finite numbers, written to memory");
-    let closing = lines.pop();
-    debug_assert_eq!(closing, Some(b'}'), "a record is an object");
-    lines.extend_from_slice(br#","n":"#);
-    let mut digits = itoa(n);
-    lines.append(&mut digits);
-    let crc = crc32fast::hash(&lines[start..]);
-    lines.extend_from_slice(SEAL.as_bytes());
-    lines.extend(
-        (0..8)
-            .rev()
-            .map(|nibble| b"0123456789abcdef"[(crc >> (4 * nibble) & 15) as usize]),
-    );
-    lines.extend_from_slice(b"\"}\n");
-}
-
-fn itoa(n: u64) -> Vec<u8> {
-    n.to_string().into_bytes()
-}
-
-/// Checks that a line (without its newline) is unchanged and has number `n`.
-pub(super) fn verify(line: &[u8], n: u64) -> Result<(), Damage> {
-    let crc = sealed_crc(line).ok_or(Damage::Unsealed)?;
-    let body = &line[..line.len() - SEAL_LENGTH];
-    if crc32fast::hash(body) != crc {
-        return Err(Damage::Changed);
-    }
-    // The number is right before the seal. Reading it there saves every record a field for it.
-    let digits = body
-        .iter()
-        .rev()
-        .take_while(|byte| byte.is_ascii_digit())
-        .count();
-    let (rest, digits) = body.split_at(body.len() - digits);
-    let number = std::str::from_utf8(digits)
-        .ok()
-        .and_then(|digits| digits.parse::<u64>().ok());
-    match number {
-        Some(number) if rest.ends_with(br#","n":"#) && number == n => Ok(()),
-        Some(number) if rest.ends_with(br#","n":"#) => Err(Damage::Misplaced { number }),
-        _ => Err(Damage::Unreadable),
-    }
-}
-
 /// Reads a line that was verified.
 pub(super) fn read_line(line: &[u8]) -> Result<Record<'_>, Damage> {
     parse(line).map_err(|_| Damage::Unreadable)
-}
-
-fn sealed_crc(line: &[u8]) -> Option<u32> {
-    let seal = line
-        .len()
-        .checked_sub(SEAL_LENGTH)
-        .map(|start| &line[start..])?;
-    let digits = seal.strip_prefix(SEAL.as_bytes())?.strip_suffix(b"\"}")?;
-    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 fn parse(line: &[u8]) -> serde_json::Result<Record<'_>> {
@@ -397,15 +345,9 @@ fn parse(line: &[u8]) -> serde_json::Result<Record<'_>> {
     })
 }
 
-/// The version that a first line claims, whatever else is on it: a newer journal may be sealed differently.
-pub(super) fn claimed_version(line: &[u8]) -> Option<u64> {
-    let rest = line.strip_prefix(br#"{"journal":"#)?;
-    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::seal::{verify, write_line};
     use super::*;
 
     fn line(record: &impl Serialize, n: u64) -> Vec<u8> {
@@ -461,32 +403,6 @@ mod tests {
     }
 
     #[test]
-    fn any_flipped_byte_is_noticed() {
-        let written = line(&pull(), 14);
-        for place in 0..written.len() {
-            for flip in [1, 0x20, 0x80] {
-                let mut changed = written.clone();
-                changed[place] ^= flip;
-                // The one change without effect: the case of the CRC's own letters.
-                if changed.eq_ignore_ascii_case(&written) && place >= written.len() - 10 {
-                    continue;
-                }
-                assert!(read_line(&changed, 14).is_err(), "byte {place}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_line_in_the_wrong_place_is_noticed() {
-        assert_eq!(
-            read_line(&line(&pull(), 14), 15),
-            Err(Damage::Misplaced { number: 14 })
-        );
-        assert_eq!(read_line(b"", 1), Err(Damage::Unsealed));
-        assert_eq!(read_line(b"{}", 1), Err(Damage::Unsealed));
-    }
-
-    #[test]
     fn an_outcome_is_one_thing() {
         let pull = pull().pull();
         assert_eq!(pull.instance, Some(2));
@@ -508,6 +424,46 @@ mod tests {
         assert_eq!(
             record.observation(pull),
             Ok(Observation::ended(pull, 1.0, 1.0).unwrap())
+        );
+    }
+
+    #[test]
+    fn an_unknown_word_and_an_instance_0_are_damage() {
+        let outcome = OutcomeRecord {
+            outcome: 7,
+            failed: Some("hit the memory guard".into()),
+            guard: Some(Guard::Memory),
+            inexact: Inexact {
+                cpu: true,
+                memory: false,
+            },
+            ..OutcomeRecord::default()
+        };
+        let written = line(&outcome, 3);
+        assert_eq!(read_line(&written, 3), Ok(Record::Outcome(outcome.clone())));
+        // Another text, sealed as if captime had written it.
+        let changed = |record: String, from: &str, to: &str| {
+            assert!(record.contains(from), "{record}");
+            let mut line = record.replace(from, to).into_bytes();
+            super::super::seal::seal(3, 0, &mut line);
+            read_line(&line, 3).map(|_| ())
+        };
+        let text = serde_json::to_string(&outcome).unwrap();
+        assert_eq!(changed(text.clone(), r#""memory""#, r#""cpu""#), Ok(()));
+        for (from, to) in [
+            (r#""guard":"memory""#, r#""guard":"disk""#),
+            (r#""inexact":"cpu""#, r#""inexact":"wall""#),
+        ] {
+            assert_eq!(
+                changed(text.clone(), from, to),
+                Err(Damage::Unreadable),
+                "{to}"
+            );
+        }
+        let text = serde_json::to_string(&pull()).unwrap();
+        assert_eq!(
+            changed(text, r#""instance":3"#, r#""instance":0"#),
+            Err(Damage::Unreadable)
         );
     }
 }

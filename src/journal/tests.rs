@@ -352,6 +352,16 @@ fn a_full_disk_is_an_error_that_says_so() {
     let error = journal.append(&header()).unwrap_err();
     assert!(matches!(error, JournalError::Write { .. }), "{error}");
     assert!(error.hint().unwrap().contains("disk is full"));
+    // Whatever is tried next fails the same way: a line must not follow the gap.
+    for again in [
+        journal.flush().unwrap_err(),
+        journal.sync().unwrap_err(),
+        journal.request_sync().unwrap_err(),
+        journal.append(&pull(1, 0)).unwrap_err(),
+    ] {
+        assert_eq!(again.to_string(), error.to_string());
+        assert_eq!(again.hint(), error.hint());
+    }
 }
 
 #[test]

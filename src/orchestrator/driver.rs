@@ -127,7 +127,7 @@ impl<'a, W: Watch> Driver<'a, W> {
         Some(Box::pin(tokio::time::sleep_until(end.into())))
     }
 
-    /// Stops this process until the user continues it. That time counts for no budget. Pulls under way go on: they have their
+    /// Stops this process until the user continues it. That time counts for no budget. Pulls under way continue: they have their
     /// own processes, and their own limits.
     fn suspend(&mut self) {
         let clocks = self.runs.iter_mut().map(|run| &mut run.clock);

@@ -52,7 +52,8 @@ pub use driver::{Driven, Driver, Wall};
 pub use earlier::Earlier;
 pub use event::{Now, Running, Watch};
 pub use plan::Plan;
-pub use run::{Run, RunSetup};
+pub use run::{Before, Run, RunSetup};
+pub use schedule::{Choice, Planned, Schedule, Sequence};
 pub use signal::Signals;
 pub use state::{Next, State, Tally};
 
@@ -63,9 +64,8 @@ pub use {
     opening::{Opened, open},
     plan::{Budget, Calibrate, LimitSource},
     resolved::ResolvedScenario,
-    run::Before,
     run_reader::{Progress, RunReader, resume},
-    schedule::{Choice, Nothing, Planned, Schedule, Sequence},
+    schedule::Nothing,
     state::target_seed,
     testing::{TestError, TestOn, TestReader, test_folder, tests_in},
 };

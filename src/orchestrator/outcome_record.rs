@@ -33,7 +33,7 @@ pub(super) fn outcome_record(round: Round, outcome: Outcome) -> OutcomeRecord<'s
             stderr,
         }) => (
             Some(reason),
-            guard.map(|guard| guard.name().into()),
+            guard,
             Some(stderr).filter(|text| !text.is_empty()),
         ),
         None => (is_failed.then(|| "failed".to_owned()), None, None),
@@ -52,7 +52,7 @@ pub(super) fn outcome_record(round: Round, outcome: Outcome) -> OutcomeRecord<'s
         memory: measured.memory,
         exit: measured.exit,
         signal: measured.signal,
-        inexact: measured.inexact.name().map(Into::into),
+        inexact: measured.inexact,
         stderr: stderr.map(Into::into),
         node: node.map(|node| node.to_string().into()),
         ..OutcomeRecord::default()

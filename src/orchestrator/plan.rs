@@ -157,7 +157,7 @@ impl Budget {
     }
 
     /// How many pulls it affords that all run to this limit of `resource`, so many at a time; none if it has no end, or none that
-    /// can be told from limits.
+    /// can be computed from limits.
     pub fn affords(&self, limit: f64, resource: Resource, slots: usize) -> Option<f64> {
         let is_time = resource.is_time();
         let bounds = [

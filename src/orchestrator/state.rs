@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rand::{Rng, RngExt};
+use rand::Rng;
 
 use super::calibration::Calibration;
 use super::first_failures::FirstFailures;
@@ -13,7 +13,8 @@ use crate::journal::{ArmRecord, By, Calibrated, EndReason, Learned, PullRecord, 
 use crate::policy::{Explanation, Policy, Problem, Recommendation};
 use crate::resource::Resource;
 use crate::round::{
-    ArmId, Limit, LimitError, LimitGrid, Observation, Price, Purpose, Round, Seen, randomness,
+    ArmId, Limit, LimitError, LimitGrid, Observation, Price, Purpose, Round, Seen, instance_of,
+    randomness,
 };
 use crate::scenario::Compare;
 use crate::space::open::{Opened, Origin, PARENTS};
@@ -277,14 +278,8 @@ impl State {
 
     /// The instance of a round, counted from 1: as chosen, or drawn.
     fn instance(&self, round: Round, chosen: Option<u32>) -> Option<u32> {
-        let count = u32::try_from(self.plan.instances).unwrap_or(u32::MAX);
-        if count == 0 {
-            return None;
-        }
-        let mut rng = randomness(self.plan.seed, round, Purpose::Instance);
-        // An instance past the last wraps around to the first.
-        let index = chosen.map_or_else(|| rng.random_range(0..count), |instance| instance % count);
-        Some(index + 1)
+        let index = instance_of(self.plan.seed, round, chosen, self.plan.instances);
+        index.map(|index| index + 1)
     }
 
     /// The seed for the target in this round.
@@ -443,6 +438,7 @@ impl State {
     }
 
     /// What every node did.
+    #[doc(hidden)]
     pub fn nodes(&self) -> &Nodes {
         &self.nodes
     }
@@ -507,11 +503,13 @@ impl State {
     }
 
     /// What the runs of every arm showed.
+    #[doc(hidden)]
     pub fn evidence(&self) -> &Evidence {
         &self.evidence
     }
 
     /// The answer with its reasons.
+    #[doc(hidden)]
     pub fn verdict(&self, resource: Resource) -> Verdict {
         let setting = Setting {
             price: self.price(),

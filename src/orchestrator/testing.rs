@@ -45,7 +45,7 @@ pub enum TestError {
     /// Your own program runs the pulls.
     #[error("captime does not run the pulls of `target: external`, so it cannot test them")]
     External,
-    /// Configurations that nobody recorded.
+    /// Configurations that were not recorded.
     #[error("not all configurations between the default and the answer were recorded")]
     Unrecorded,
     /// The recorded runs cannot be read, or were not measured so far.

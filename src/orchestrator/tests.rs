@@ -227,7 +227,7 @@ fn two_runs_with_one_seed_are_the_same_to_the_last_byte() {
 }
 
 #[test]
-fn a_raised_budget_goes_on_as_if_it_had_always_been_higher() {
+fn a_raised_budget_continues_as_if_it_had_always_been_higher() {
     let (short, long) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     session(
         short.path(),
@@ -386,7 +386,7 @@ proptest! {
     /// Killed after any byte, any number of times: no finished round is lost or counted twice, and every decision is
     /// the one that an undisturbed run makes on the same outcomes.
     #[test]
-    fn a_run_killed_anywhere_goes_on_as_if_nothing_had_happened(
+    fn a_run_killed_anywhere_continues_as_if_nothing_had_happened(
         cuts in proptest::collection::vec(0.0..1.0_f64, 1..4),
         slots in 1_usize..5,
         policy in 0..PolicyKind::NAMES.len(),
@@ -400,8 +400,7 @@ proptest! {
             let target = unruly(slots, wall.is_some(), luck);
             session(folder.path(), plan(policy), slots, budget, Syncing::Outcomes, target)
         };
-        let mut total = 0;
-        let mut finished_before: Vec<OutcomeRecord<'_>> = vec![];
+        let (mut total, mut kept) = (0, vec![]);
         for (k, cut) in cuts.iter().enumerate() {
             total += 40;
             // Stopped in the middle of its pulls, or played to the end.
@@ -409,27 +408,36 @@ proptest! {
                 play(total, Some(0.02 * (k + 1) as f64), luck ^ k as u64);
             }
             play(total, None, luck ^ k as u64);
-            prop_assert_eq!(story(folder.path()).1.len() as u64, total);
+            continues(folder.path(), total, &kept)?;
             let path = folder.path().join(FILE);
             let bytes = fs::read(&path).unwrap();
             let header = bytes.iter().position(|&byte| byte == b'\n').unwrap() + 1;
-            let kept = header + ((bytes.len() - header) as f64 * cut) as usize;
-            fs::write(&path, &bytes[..kept]).unwrap();
+            let cut = header + ((bytes.len() - header) as f64 * cut) as usize;
+            fs::write(&path, &bytes[..cut]).unwrap();
             decisions_follow(folder.path(), plan(policy));
-            finished_before = story(folder.path()).1;
+            kept = story(folder.path()).1;
         }
         play(total, None, luck);
         decisions_follow(folder.path(), plan(policy));
-        let (pulls, outcomes) = story(folder.path());
-        prop_assert_eq!(outcomes.len() as u64, total, "every round has an outcome");
-        prop_assert_eq!(&outcomes[..finished_before.len()], &finished_before[..]);
-        let mut ended: Vec<u64> = outcomes.iter().map(|outcome| outcome.outcome).collect();
-        ended.sort_unstable();
-        ended.dedup();
-        prop_assert_eq!(ended.len(), outcomes.len(), "no round ends twice");
-        let launched: Vec<u64> = pulls.iter().map(|pull| pull.round.0).collect();
-        prop_assert_eq!(launched, (1..=pulls.len() as u64).collect::<Vec<_>>());
+        continues(folder.path(), total, &kept)?;
     }
+}
+
+/// Checks that a run that had these outcomes when it was killed has them still, and one outcome for every round now.
+fn continues(folder: &Path, total: u64, kept: &[OutcomeRecord<'_>]) -> Result<(), TestCaseError> {
+    let (pulls, outcomes) = story(folder);
+    prop_assert_eq!(outcomes.len() as u64, total, "every round has an outcome");
+    prop_assert_eq!(&outcomes[..kept.len()], kept);
+    let mut ended: Vec<u64> = outcomes.iter().map(|outcome| outcome.outcome).collect();
+    ended.sort_unstable();
+    prop_assert_eq!(
+        &ended,
+        &(1..=total).collect::<Vec<_>>(),
+        "every round ends once"
+    );
+    let launched: Vec<u64> = pulls.iter().map(|pull| pull.round.0).collect();
+    prop_assert_eq!(launched, ended);
+    Ok(())
 }
 
 fn calibrating(policy: &str) -> Plan {

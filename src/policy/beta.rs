@@ -81,7 +81,7 @@ pub(super) fn draw_beta(a: f64, b: f64, rng: &mut Pcg64Mcg) -> f64 {
     if x + y > 0.0 {
         x / (x + y)
     } else {
-        // Both so small that they are not told apart from 0.
+        // Both are so small that they cannot be distinguished from 0.
         a / (a + b)
     }
 }

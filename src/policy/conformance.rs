@@ -12,26 +12,29 @@ use crate::round::{ArmId, Limit, LimitGrid, Price, Purpose, Seen, randomness};
 enum Candidate {
     /// One of the list.
     Listed(PolicyKind),
-    /// The example of CONTRIBUTING.md, which is on no list.
-    WalkThrough(walk_through::Parameters),
+    /// The example of CONTRIBUTING.md, which has a list of its own.
+    WalkThrough(walk_through::PolicyKind),
 }
 
 impl Candidate {
     fn name(&self) -> &'static str {
         match self {
             Self::Listed(kind) => kind.name(),
-            Self::WalkThrough(_) => walk_through::NAME,
+            Self::WalkThrough(kind) => kind.name(),
         }
     }
 
     fn finds_limits(&self) -> bool {
-        matches!(self, Self::Listed(kind) if kind.finds_limits())
+        match self {
+            Self::Listed(kind) => kind.finds_limits(),
+            Self::WalkThrough(kind) => kind.finds_limits(),
+        }
     }
 
     fn build(&self, problem: &Problem) -> Box<dyn Policy> {
         match self {
             Self::Listed(kind) => kind.build(problem),
-            Self::WalkThrough(parameters) => Box::new(walk_through::new(parameters, problem)),
+            Self::WalkThrough(kind) => kind.build(problem),
         }
     }
 }
@@ -51,6 +54,7 @@ fn every_policy() -> Vec<Candidate> {
         specs.push(format!("{name}:width=printed,recommend=best"));
     }
     let others = [
+        "levels:recommend=best",
         "z-rcucb:m=4,horizon=500,recommend=finest",
         "similar-ts:population=false,climb=false",
         "similar-ts:similar=false,strength=4,recommend=safe",
@@ -61,10 +65,35 @@ fn every_policy() -> Vec<Candidate> {
     let listed = specs
         .iter()
         .map(|spec| PolicyKind::parse(spec).unwrap_or_else(|errors| panic!("{spec}: {errors:?}")));
-    let mut options = Options::new(walk_through::NAME, vec![]);
-    let example = walk_through::Parameters::read(&mut options);
-    let example = [Candidate::WalkThrough(example)];
-    listed.map(Candidate::Listed).chain(example).collect()
+    let examples = walk_through::PolicyKind::NAMES.iter().map(|name| {
+        let kind = walk_through::PolicyKind::from_options(name, vec![]);
+        Candidate::WalkThrough(kind.unwrap())
+    });
+    listed.map(Candidate::Listed).chain(examples).collect()
+}
+
+#[test]
+fn the_policy_of_contributing_is_made_from_its_file_and_its_line() {
+    use walk_through::PolicyKind;
+    assert_eq!(PolicyKind::NAMES, ["epsilon-greedy"]);
+    let epsilon = ("epsilon".to_owned(), OptionValue::Number(0.2));
+    let kind = PolicyKind::from_options("epsilon-greedy", vec![epsilon]).unwrap();
+    assert_eq!(kind.parameters()["epsilon"], 0.2);
+    assert_eq!(kind.parameters()["recommend"], "safe");
+    assert_eq!(
+        (kind.warning(), kind.survival()),
+        (None, Survival::Restricted)
+    );
+    assert!(!kind.chooses_instances() && !kind.takes_more_arms());
+    let wrong = ("epsilno".to_owned(), OptionValue::Number(0.2));
+    assert!(PolicyKind::from_options("epsilon-greedy", vec![wrong]).is_err());
+    assert!(PolicyKind::from_options("epsilon", vec![]).is_err());
+    // What `captime explain` shows of it.
+    let mut policy = kind.build(&problem(2, 2));
+    choose(&mut policy, 1, 1);
+    let explanation = policy.explain();
+    assert_eq!(explanation.reason(), "it was chosen at random");
+    assert!(explanation.otherwise().is_some());
 }
 
 /// Arms with parameters, and instances to choose from.
@@ -435,11 +464,10 @@ proptest! {
 fn more_arms_than_are_thought_about_at_once_are_played_and_restored() {
     let problem = rich_problem(5000, 3);
     for kind in every_policy() {
-        // One draw per pair and round: minutes.
-        if ["ts", "joint-ts"].contains(&kind.name()) {
-            continue;
-        }
-        let mut live = play(&kind, &problem, 3, 150, 3);
+        // These draw for every pair in every round, which takes a while with 15,000 pairs.
+        let draws_for_all = ["ts", "joint-ts"].contains(&kind.name());
+        let rounds = if draws_for_all { 10 } else { 150 };
+        let mut live = play(&kind, &problem, 3, rounds, 3);
         let mut again = kind.build(&problem);
         for event in &live.events {
             match *event {
@@ -449,8 +477,8 @@ fn more_arms_than_are_thought_about_at_once_are_played_and_restored() {
                 }
             }
         }
-        let next = choose(&mut live.policy, 3, 151);
-        assert_eq!(next, choose(&mut again, 3, 151), "{kind:?}");
+        let next = choose(&mut live.policy, 3, rounds + 1);
+        assert_eq!(next, choose(&mut again, 3, rounds + 1), "{kind:?}");
         assert!(next.arm.index() < 5000, "{kind:?}");
         let is_rewarded = |event: &Event| matches!(event, Event::Observed(_, seen) if matches!(seen.seen(), Seen::Rewarded { .. }));
         let has_reward = live.events.iter().any(is_rewarded);
@@ -461,15 +489,13 @@ fn more_arms_than_are_thought_about_at_once_are_played_and_restored() {
 #[test]
 fn a_million_pairs_fit() {
     let problem = problem(100_000, 10);
-    // The other two draw for every pair in every round, which takes minutes here.
-    let draws_for_all = ["ts", "joint-ts"];
-    for spec in PolicyKind::NAMES
-        .iter()
-        .filter(|name| !draws_for_all.contains(name))
-    {
+    for spec in PolicyKind::NAMES {
+        // These draw for every pair in every round.
+        let draws_for_all = ["ts", "joint-ts"].contains(spec);
+        let rounds = if draws_for_all { 5 } else { 1000 };
         let mut policy = PolicyKind::parse(spec).unwrap().build(&problem);
         let mut rng = Pcg64Mcg::seed_from_u64(1);
-        for number in 1..=1000 {
+        for number in 1..=rounds {
             let pull = policy.choose(Round(number), &mut rng);
             assert!(pull.arm.index() < 100_000, "{spec}: {pull:?}");
             assert!(pull.limit <= problem.limits.max(), "{spec}: {pull:?}");

@@ -1,10 +1,11 @@
-//! Why a pull was chosen, in numbers.
+//! Why a pull was chosen, in numbers and words.
 
 use serde::Serialize;
 
 use super::estimate::{Estimates, Stat};
 use super::tournament::Line;
-use crate::round::{ArmId, Limit, Pull};
+use crate::quantity::counted;
+use crate::round::{Limit, Pull};
 
 /// What decided a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -21,69 +22,65 @@ pub enum Why {
     Sample,
     /// Plain chance.
     Chance,
-    /// Its turn in a schedule.
+    /// Its turn in a schedule, which the policy itself puts into words.
     Turn,
 }
 
-/// Where a schedule was when it gave a pull its turn.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+/// What a policy says about its own choice, where the general words for [`Why`] are not enough.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub enum Turn {
-    /// A rung of successive halving.
-    Rung {
-        /// The rung, counted from 1.
-        rung: u32,
-        /// How many a bracket has.
-        rungs: u32,
-        /// Arms that are left in it.
-        arms: usize,
-        /// Which run of the arm in this rung this is, counted from 1.
-        run: u32,
-        /// How many runs each arm has in it.
-        runs: u32,
-    },
-    /// One more run of a race's incumbent.
-    Incumbent {
-        /// Its runs so far.
-        met: usize,
-    },
-    /// A challenger's next run in a race.
-    Challenge {
-        /// Whom it challenges.
-        incumbent: ArmId,
-        /// Which run of the challenger this is, counted from 1.
-        run: usize,
-        /// The incumbent's runs that it has to get through.
-        of: usize,
-        /// What it has lost so far.
-        lost: f64,
-        /// What the incumbent lost in the same runs.
-        incumbent_lost: f64,
-        /// What it may still lose in this run.
-        left: f64,
-    },
-    /// Draws are compared at the largest limit only: a share of the consumption is kept for that.
-    Largest,
-    /// A rung of continuous halving at one level of the limit.
-    Level {
-        /// The rung, counted from 1.
-        rung: u32,
-        /// How many there are now.
-        rungs: u32,
-        /// The best arms that it is for.
-        arms: usize,
-        /// Instances that the arm has met at this limit.
-        met: u32,
-        /// Instances there are.
-        instances: u32,
-    },
-    /// Nothing has ended yet, so limits climb.
-    Climb,
-    /// Nothing is left to try once: the arms that may be best run again.
-    Repeat,
-    /// A look at another arm, while the first incumbent's first run is under way.
-    Meanwhile,
+pub struct Turn {
+    /// Where the policy was when it chose, for programs.
+    pub state: serde_json::Value,
+    /// What decided.
+    pub reason: String,
+    /// What would have to happen for another choice, if that is not what follows from [`Why`].
+    pub otherwise: Option<String>,
+    /// What the second pair of the explanation is.
+    pub second: &'static str,
+}
+
+impl Turn {
+    /// A turn with this reason. `state` is what the policy keeps about it.
+    pub(super) fn new(state: &impl Serialize, reason: impl Into<String>) -> Self {
+        Self {
+            state: serde_json::to_value(state).unwrap_or_default(),
+            reason: reason.into(),
+            otherwise: None,
+            second: RUNNER_UP,
+        }
+    }
+
+    /// With what would have to happen for another choice.
+    pub(super) fn otherwise(mut self, text: impl Into<String>) -> Self {
+        self.otherwise = Some(text.into());
+        self
+    }
+
+    /// With the name of the second pair.
+    pub(super) fn second(mut self, name: &'static str) -> Self {
+        self.second = name;
+        self
+    }
+}
+
+/// What the second pair of an explanation is, unless the policy says otherwise.
+const RUNNER_UP: &str = "runner-up";
+
+/// Where a policy was when it chose, kept as numbers. Words are made of it only on request, because choosing must be fast.
+pub(super) trait TurnState: Copy {
+    /// This choice in the words of the policy.
+    fn in_words(self, chosen: Option<&Weighed>, second: Option<&Weighed>) -> Turn;
+}
+
+/// The state of a policy whose choices [`Why`] explains.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NoTurn {}
+
+impl TurnState for NoTurn {
+    fn in_words(self, _: Option<&Weighed>, _: Option<&Weighed>) -> Turn {
+        match self {}
+    }
 }
 
 /// A pair as the policy saw it when it chose.
@@ -116,15 +113,15 @@ pub struct Weighed {
 }
 
 /// Why the last choice was made.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explanation {
     /// What decided.
     pub why: Why,
     /// The pair that was chosen.
     pub chosen: Option<Weighed>,
-    /// The pair that would have been next; in a race the incumbent that is challenged.
+    /// The pair that would have been next, or the one that [`second`](Self::second) names.
     pub runner_up: Option<Weighed>,
-    /// Where the schedule is, if one decided.
+    /// What the policy itself says about the choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<Turn>,
 }
@@ -137,18 +134,64 @@ impl Explanation {
         runner_up: None,
         turn: None,
     };
+
+    /// What decided, in words.
+    pub fn reason(&self) -> &str {
+        if let Some(turn) = &self.turn {
+            return &turn.reason;
+        }
+        match self.why {
+            Why::Opening => "the opening: it had to be played first",
+            Why::Index => "it had the largest index",
+            Why::Sample => "it had the largest random draw from the posterior",
+            Why::Chance => "it was chosen at random",
+            Why::Turn => "it was its turn",
+            Why::Nothing => "the reason is not known",
+        }
+    }
+
+    /// What the second pair is to the chosen one: its runner-up, unless the policy says otherwise.
+    pub fn second(&self) -> &'static str {
+        self.turn.as_ref().map_or(RUNNER_UP, |turn| turn.second)
+    }
+
+    /// What would have to happen for another choice, in words.
+    pub fn otherwise(&self) -> Option<String> {
+        if let Some(text) = self.turn.as_ref().and_then(|turn| turn.otherwise.clone()) {
+            return Some(text);
+        }
+        let gap = match (self.chosen, self.runner_up) {
+            (Some(chosen), Some(runner_up)) => chosen.index - runner_up.index,
+            _ => f64::NAN,
+        };
+        match self.why {
+            Why::Opening => Some("nothing: it had to be played before any comparison".into()),
+            Why::Chance => Some("another seed may choose another pair".into()),
+            Why::Sample if gap.is_finite() => Some(format!(
+                "the runner-up's draw was {gap:.6} lower; draws are random, so another seed may choose it"
+            )),
+            Why::Sample => Some("nothing: there was no other pair to draw for".into()),
+            Why::Index if gap.is_finite() => Some(self.chosen?.overtaken_by(gap)),
+            Why::Index if self.chosen?.index == f64::INFINITY => Some(
+                "nothing is known about it, so it is tried first; then the largest index decides"
+                    .into(),
+            ),
+            Why::Index => Some("nothing: there was no other pair to compare with".into()),
+            Why::Turn | Why::Nothing => None,
+        }
+    }
 }
 
 /// The last choice of a policy that draws or keeps a schedule: what was ahead, and what came next.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Last<T = usize> {
+pub(super) struct Last<T = usize, S = NoTurn> {
     pub why: Why,
     pub chosen: Option<(T, f64)>,
     pub runner_up: Option<(T, f64)>,
-    pub turn: Option<Turn>,
+    pub turn: Option<S>,
 }
 
-impl<T: Copy> Last<T> {
+impl<T: Copy, S: TurnState> Last<T, S> {
     pub const NOTHING: Self = Self::by(Why::Nothing);
 
     /// Nothing yet; this will decide.
@@ -169,16 +212,8 @@ impl<T: Copy> Last<T> {
         }
     }
 
-    /// A first pull, with a limit that is larger than all before.
-    pub fn climb(chosen: T) -> Self {
-        Self {
-            turn: Some(Turn::Climb),
-            ..Self::plain(Why::Opening, chosen)
-        }
-    }
-
     /// A choice that a schedule made.
-    pub fn turn(chosen: T, next: Option<T>, turn: Turn) -> Self {
+    pub fn turn(chosen: T, next: Option<T>, turn: S) -> Self {
         Self {
             runner_up: next.map(|next| (next, f64::NAN)),
             turn: Some(turn),
@@ -199,11 +234,13 @@ impl<T: Copy> Last<T> {
 
     pub fn explain(&self, weighed: impl Fn(T, f64) -> Weighed) -> Explanation {
         let weighed = |(what, draw)| weighed(what, draw);
+        let (chosen, runner_up) = (self.chosen.map(weighed), self.runner_up.map(weighed));
+        let in_words = |turn: S| turn.in_words(chosen.as_ref(), runner_up.as_ref());
         Explanation {
             why: self.why,
-            chosen: self.chosen.map(weighed),
-            runner_up: self.runner_up.map(weighed),
-            turn: self.turn,
+            chosen,
+            runner_up,
+            turn: self.turn.map(in_words),
         }
     }
 }
@@ -274,6 +311,23 @@ impl Remembered {
 }
 
 impl Weighed {
+    /// How the runner-up could get the largest index, if it is behind by so much.
+    fn overtaken_by(&self, gap: f64) -> String {
+        let mut text = format!(
+            "the runner-up comes first if the mean of the chosen pair falls by more than {gap:.6}, or its own rises by as much"
+        );
+        // A width shrinks with the square root of the number of pulls, or a little slower.
+        let left = self.width - gap;
+        if self.width.is_finite() && left > 0.0 && self.count > 0 {
+            let pulls = self.count as f64 * ((self.width / left).powi(2) - 1.0);
+            let more = counted(pulls.ceil().max(1.0) as u64, "more pull");
+            text += &format!(
+                "; if both means stay as they are, the shrinking width of the chosen pair does that after about {more} of it"
+            );
+        }
+        text
+    }
+
     /// With the index, mean and width its line has at s.
     fn by(mut self, line: Line, s: f64) -> Self {
         self.index = match line {

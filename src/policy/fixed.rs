@@ -27,7 +27,7 @@ pub struct Fixed {
     last: Remembered,
 }
 
-/// Puts it to work.
+/// Builds the policy.
 pub fn new(parameters: &Parameters, problem: &Problem) -> Fixed {
     let mut problem = problem.clone();
     problem.limits = problem.limits.only_max();

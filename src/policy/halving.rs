@@ -3,7 +3,7 @@
 //! Karnin, Koren and Somekh (ICML 2013), with the limit as the resource of Jamieson and Talwalkar (AISTATS 2016). A
 //! bracket starts with all arms at a small limit; each rung runs what is left on a few more instances, keeps the better
 //! half by the gain estimated at the rung's limit, and doubles the limit, so that every rung costs about the same and
-//! the last one has the largest limit. Whoever has time left plays the next bracket with twice the runs per rung.
+//! the last one has the largest limit. If there is time left, the next bracket has twice the runs per rung.
 
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -11,10 +11,11 @@ use serde::Serialize;
 
 use super::beta::own_rng;
 use super::estimate::Estimates;
-use super::explanation::{Last, Turn};
+use super::explanation::{Last, Turn, TurnState};
 use super::recommendation::Recommend;
 use super::survival::Survival;
-use super::{Explanation, Options, Policy, PolicyParameters, Problem, Recommendation};
+use super::{Explanation, Options, Policy, PolicyParameters, Problem, Recommendation, Weighed};
+use crate::quantity::counted;
 use crate::round::{Limit, Observation, Pull, Round};
 
 /// Name in scenarios and on the command line.
@@ -50,6 +51,48 @@ struct Place {
     observed: u32,
 }
 
+/// Where the schedule was when it gave a pull its turn.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Rung {
+    /// The rung, counted from 1.
+    rung: u32,
+    /// How many a bracket has.
+    rungs: u32,
+    /// Arms that are left in it.
+    arms: usize,
+    /// Which run of the arm in this rung this is, counted from 1.
+    run: u32,
+    /// How many runs each arm has in it.
+    runs: u32,
+}
+
+impl TurnState for Rung {
+    fn in_words(self, _: Option<&Weighed>, _: Option<&Weighed>) -> Turn {
+        let Self { rung, rungs, .. } = self;
+        let arms = counted(self.arms as u64, "arm");
+        let runs = counted(self.runs.into(), "run");
+        let which = if self.run > self.runs {
+            "it has had them all, but slots continue rather than wait for the others".to_owned()
+        } else {
+            format!("this is its run {}", self.run)
+        };
+        let after = if rung == rungs {
+            let next = counted(u64::from(self.runs) * 2, "run");
+            format!("when this rung is over, all arms begin again with {next} each")
+        } else {
+            format!(
+                "the rung is over when each of {arms} has had {runs}, then the better half by gain at this limit continues with about twice the limit"
+            )
+        };
+        let reason = format!(
+            "its turn in rung {rung} of {rungs}, with {arms} left and {runs} of each at this limit; {which}"
+        );
+        Turn::new(&self, reason)
+            .otherwise(format!("nothing: the schedule decides; {after}"))
+            .second("next")
+    }
+}
+
 /// Successive halving at work.
 #[derive(Debug)]
 pub struct Halving {
@@ -63,10 +106,10 @@ pub struct Halving {
     /// The first of the common instances of this rung.
     first_instance: u32,
     places: Vec<Place>,
-    last: Last,
+    last: Last<usize, Rung>,
 }
 
-/// Puts it to work.
+/// Builds the policy.
 pub fn new(parameters: &Parameters, problem: &Problem) -> Halving {
     Halving {
         estimates: Estimates::new(problem, Survival::Restricted),
@@ -117,7 +160,7 @@ impl Halving {
         *fewest.expect("a rung has an arm")
     }
 
-    /// Who will run after this one.
+    /// The arm that will run after this one.
     fn after(&self, next: Place) -> Option<Place> {
         let others = self.places.iter().filter(|place| place.arm != next.arm);
         others.min_by_key(|place| place.launched).copied()
@@ -167,7 +210,7 @@ impl Policy for Halving {
         self.last = Last::turn(
             place.arm * points + k,
             self.after(place).map(|after| after.arm * points + k),
-            Turn::Rung {
+            Rung {
                 rung: self.rung + 1,
                 rungs: self.rungs(),
                 arms: self.places.len(),
@@ -235,10 +278,10 @@ mod tests {
     }
 
     /// Arms, in their order, limits and instances of the pulls of a rung.
-    type Rung = (Vec<usize>, Vec<f64>, Vec<Option<u32>>);
+    type PlayedRung = (Vec<usize>, Vec<f64>, Vec<Option<u32>>);
 
     /// Plays one pull after the other, as many as rungs of these sizes have.
-    fn rungs(spec: &str, sizes: &[usize]) -> Vec<Rung> {
+    fn rungs(spec: &str, sizes: &[usize]) -> Vec<PlayedRung> {
         let mut policy = PolicyKind::parse(spec).unwrap().build(&problem());
         let mut rng = Pcg64Mcg::seed_from_u64(1);
         let mut number = 0;
@@ -274,7 +317,7 @@ mod tests {
             assert_eq!(*arms, kept, "the fastest are kept");
             let limit = f64::from(1 << place);
             assert!(limits.iter().all(|seen| *seen == limit), "{limits:?}");
-            // Left to chance where nobody asked for common ones.
+            // Left to chance unless common ones were requested.
             assert!(instances.iter().all(Option::is_none));
         }
         // The next bracket has all arms again, with twice the runs.

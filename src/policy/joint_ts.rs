@@ -107,7 +107,7 @@ pub struct JointTs {
     last: Last,
 }
 
-/// Puts it to work.
+/// Builds the policy.
 pub fn new(parameters: &Parameters, problem: &Problem) -> JointTs {
     let of_arm = problem
         .limits

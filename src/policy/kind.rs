@@ -46,8 +46,11 @@ macro_rules! policies {
 
         /// A policy with its parameters, not yet built for a problem.
         #[derive(Debug, Clone, PartialEq)]
-        #[expect(missing_docs, reason = "each is documented in its file")]
-        pub enum PolicyKind {
+        pub struct PolicyKind(Listed);
+
+        /// A policy of the list.
+        #[derive(Debug, Clone, PartialEq)]
+        enum Listed {
             $($kind($file::Parameters),)+
         }
 
@@ -61,7 +64,7 @@ macro_rules! policies {
                     $($file::NAME => {
                         let mut options = Options::new($file::NAME, given);
                         let parameters = <$file::Parameters as PolicyParameters>::read(&mut options);
-                        options.finish().map(|()| Self::$kind(parameters))
+                        options.finish().map(|()| Self(Listed::$kind(parameters)))
                     })+
                     _ => Err(PolicyError::UnknownPolicy { name: name.into(), known: Self::NAMES.to_vec() }.into()),
                 }
@@ -69,15 +72,15 @@ macro_rules! policies {
 
             /// Its name.
             pub fn name(&self) -> &'static str {
-                match self {
-                    $(Self::$kind(_) => $file::NAME,)+
+                match &self.0 {
+                    $(Listed::$kind(_) => $file::NAME,)+
                 }
             }
 
             /// Every option in force, defaults included.
             pub fn parameters(&self) -> serde_json::Map<String, serde_json::Value> {
-                let value = match self {
-                    $(Self::$kind(parameters) => serde_json::to_value(parameters),)+
+                let value = match &self.0 {
+                    $(Listed::$kind(parameters) => serde_json::to_value(parameters),)+
                 };
                 match value {
                     Ok(serde_json::Value::Object(parameters)) => parameters,
@@ -87,43 +90,43 @@ macro_rules! policies {
 
             /// Builds the policy for a problem.
             pub fn build(&self, problem: &Problem) -> Box<dyn Policy> {
-                match self {
-                    $(Self::$kind(parameters) => Box::new($file::new(parameters, problem)),)+
+                match &self.0 {
+                    $(Listed::$kind(parameters) => Box::new($file::new(parameters, problem)),)+
                 }
             }
 
             /// Something that is allowed but that users should know.
             pub fn warning(&self) -> Option<String> {
-                match self {
-                    $(Self::$kind(parameters) => parameters.warning(),)+
+                match &self.0 {
+                    $(Listed::$kind(parameters) => parameters.warning(),)+
                 }
             }
 
             /// Whether it finds limits by itself, so that a scenario gives it only the largest.
             pub fn finds_limits(&self) -> bool {
-                match self {
-                    $(Self::$kind(parameters) => parameters.finds_limits(),)+
+                match &self.0 {
+                    $(Listed::$kind(parameters) => parameters.finds_limits(),)+
                 }
             }
 
             /// Whether it chooses the instance of a pull, where there are any.
             pub fn chooses_instances(&self) -> bool {
-                match self {
-                    $(Self::$kind(parameters) => parameters.chooses_instances(),)+
+                match &self.0 {
+                    $(Listed::$kind(parameters) => parameters.chooses_instances(),)+
                 }
             }
 
             /// Whether it takes more arms while it works, as an open space needs.
             pub fn takes_more_arms(&self) -> bool {
-                match self {
-                    $(Self::$kind(parameters) => parameters.takes_more_arms(),)+
+                match &self.0 {
+                    $(Listed::$kind(parameters) => parameters.takes_more_arms(),)+
                 }
             }
 
             /// The survival estimate it uses, and which reports should therefore show.
             pub fn survival(&self) -> Survival {
-                match self {
-                    $(Self::$kind(parameters) => parameters.survival(),)+
+                match &self.0 {
+                    $(Listed::$kind(parameters) => parameters.survival(),)+
                 }
             }
         }

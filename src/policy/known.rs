@@ -1,4 +1,4 @@
-//! What is known of every pair, for those who look on: tables and reports.
+//! What is known of every pair, for tables and reports.
 
 use super::estimate::Estimates;
 use super::{Problem, Recommend, Recommendation, Survival};

@@ -24,6 +24,7 @@ mod similar;
 mod staged;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use rand::Rng;
 

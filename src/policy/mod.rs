@@ -62,10 +62,16 @@ policies! {
 #[cfg(test)]
 mod conformance;
 
-/// The example of CONTRIBUTING.md, so that it keeps compiling and passing the suite.
+/// The example of CONTRIBUTING.md: its file and its line, through the same macro as the list above.
 #[cfg(test)]
-#[path = "../../tests/fixtures/epsilon_greedy.rs"]
-mod walk_through;
+#[path = "../../tests/fixtures"]
+mod walk_through {
+    use super::*;
+
+    policies! {
+        EpsilonGreedy => epsilon_greedy,
+    }
+}
 
 pub use explanation::{Explanation, Turn, Weighed, Why};
 pub use kind::PolicyParameters;

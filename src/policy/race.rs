@@ -2,8 +2,8 @@
 //!
 //! As the intensification of ParamILS and SMAC with adaptive capping: a challenger meets the incumbent's runs one by one, on
 //! the same instances where they can be chosen. It may lose at most 1.2 times what the incumbent lost on them, and
-//! its limit is what is left of that; who is cut off is out. After 1, 2, 4 ... runs it must be no worse; who gets
-//! through all of them is the new incumbent. After every challenge the incumbent runs once more.
+//! its limit is what is left of that. A challenger that is cut off is out. After 1, 2, 4 ... runs it must be no worse. If it
+//! completes all of them, it is the new incumbent. After every challenge the incumbent runs once more.
 //!
 //! The loss of a run is 1 - gain, as if its limit had been the largest: what PAR10 counts, on the scale of rewards.
 
@@ -11,10 +11,11 @@ use rand::{Rng, RngExt};
 use serde::Serialize;
 
 use super::estimate::{Estimates, PullEvidence};
-use super::explanation::{self, Last};
+use super::explanation::{Last, Turn, TurnState};
 use super::recommendation::Recommend;
 use super::survival::Survival;
-use super::{Explanation, Options, Policy, PolicyParameters, Problem, Recommendation};
+use super::{Explanation, Options, Policy, PolicyParameters, Problem, Recommendation, Weighed};
+use crate::quantity::counted;
 use crate::round::{ArmId, Limit, Observation, Pull, Round};
 
 /// Name in scenarios and on the command line.
@@ -74,10 +75,10 @@ pub struct Race {
     /// Runs the incumbent is to do, those under way included.
     owed: u32,
     challenges: Vec<Challenge>,
-    last: Last,
+    last: Last<usize, Role>,
 }
 
-/// Puts it to work: the first arm is the incumbent, as the default it often is.
+/// Builds the policy. The first arm is the incumbent, because it often is the default.
 pub fn new(parameters: &Parameters, problem: &Problem) -> Race {
     let limits = problem.limits.as_slice();
     Race {
@@ -97,16 +98,92 @@ pub fn new(parameters: &Parameters, problem: &Problem) -> Race {
 }
 
 /// What comes next.
-struct Turn {
+struct NextRun {
     arm: usize,
     k: usize,
     instance: Option<u32>,
-    why: explanation::Turn,
+    why: Role,
+}
+
+/// Why an arm runs.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Role {
+    /// One more run of the incumbent.
+    Incumbent {
+        /// Its runs so far.
+        met: usize,
+    },
+    /// A challenger's next run.
+    Challenge {
+        /// The arm it challenges.
+        incumbent: ArmId,
+        /// Which run of the challenger this is, counted from 1.
+        run: usize,
+        /// The incumbent's runs that it has to get through.
+        of: usize,
+        /// What it has lost so far.
+        lost: f64,
+        /// What the incumbent lost in the same runs.
+        incumbent_lost: f64,
+        /// What it may still lose in this run.
+        left: f64,
+    },
+    /// A look at another arm, while the first incumbent's first run is under way.
+    Meanwhile,
+}
+
+impl TurnState for Role {
+    fn in_words(self, _: Option<&Weighed>, _: Option<&Weighed>) -> Turn {
+        match self {
+            Self::Incumbent { met } => {
+                let reason = match met {
+                    0 => "it is the incumbent, the first arm: others are compared with its runs".into(),
+                    met => format!(
+                        "it is the incumbent, with {}: it runs once more after every challenge, at the largest limit",
+                        counted(met as u64, "run")
+                    ),
+                };
+                Turn::new(&self, reason).otherwise(
+                    "nothing: the schedule decides; another arm replaces it by completing all its runs with less lost",
+                )
+            }
+            Self::Challenge {
+                incumbent,
+                run,
+                of,
+                lost,
+                incumbent_lost,
+                left,
+            } => {
+                let so_far = if run == 1 {
+                    String::new()
+                } else {
+                    format!(" it lost {lost:.6} so far, the incumbent {incumbent_lost:.6} in the same runs;")
+                };
+                let reason = format!(
+                    "it challenges the incumbent, arm {incumbent}: run {run} of {of};{so_far} it may lose {left:.6} more, which sets its limit"
+                );
+                Turn::new(&self, reason)
+                    .otherwise(format!(
+                        "nothing: the schedule decides; the challenge is over when a run is cut off, or when more is lost than the incumbent lost in its first 1, 2, 4, ... runs; with less lost in all {of} it takes the incumbent's place"
+                    ))
+                    .second("incumbent")
+            }
+            Self::Meanwhile => Turn::new(
+                &self,
+                "another arm runs while the incumbent's first run is under way",
+            )
+            .otherwise(
+                "nothing: the schedule decides; challenges begin when the incumbent's run has ended",
+            ),
+        }
+    }
 }
 
 impl Race {
     /// The incumbent on an instance it has not met and is not about to meet, at the largest limit.
-    fn incumbents_turn(&self, rng: &mut dyn Rng) -> Turn {
+    fn incumbents_turn(&self, rng: &mut dyn Rng) -> NextRun {
         let instance = (self.instances > 0).then(|| {
             let met = self.met.iter().map(|met| met.instance);
             let meets = self.estimates.under_way(self.incumbent);
@@ -119,27 +196,27 @@ impl Race {
                 count => fresh[rng.random_range(0..count)],
             }
         });
-        Turn {
+        NextRun {
             arm: self.incumbent,
             k: self.costs.len() - 1,
             instance,
-            why: explanation::Turn::Incumbent {
+            why: Role::Incumbent {
                 met: self.met.len(),
             },
         }
     }
 
     /// The next run of a challenger, at the limit it has left.
-    fn challengers_turn(&self, arm: usize, met: &[Met]) -> Turn {
+    fn challengers_turn(&self, arm: usize, met: &[Met]) -> NextRun {
         let stage = (met.len() + 1).next_power_of_two().min(self.met.len());
         let allowed = self.parameters.slack * losses(&self.met[..stage]);
         let left = allowed - losses(met);
         let k = self.costs.partition_point(|cost| *cost < left);
-        Turn {
+        NextRun {
             arm,
             k: k.min(self.costs.len() - 1),
             instance: self.met[met.len()].instance,
-            why: explanation::Turn::Challenge {
+            why: Role::Challenge {
                 incumbent: ArmId::from_index(self.incumbent),
                 run: met.len() + 1,
                 of: self.met.len(),
@@ -150,7 +227,7 @@ impl Race {
         }
     }
 
-    fn turn(&self, rng: &mut dyn Rng) -> Turn {
+    fn turn(&self, rng: &mut dyn Rng) -> NextRun {
         let under_way = self.estimates.arm_count(self.incumbent).pending;
         if self.owed > under_way || self.estimates.arms() == 1 {
             return self.incumbents_turn(rng);
@@ -161,11 +238,11 @@ impl Race {
         }
         match self.newcomer(rng) {
             // Where even the first incumbent's run is still under way, slots look at other arms.
-            Some(arm) if self.met.is_empty() => Turn {
+            Some(arm) if self.met.is_empty() => NextRun {
                 arm,
                 k: self.costs.len() - 1,
                 instance: None,
-                why: explanation::Turn::Meanwhile,
+                why: Role::Meanwhile,
             },
             Some(arm) => self.challengers_turn(arm, &[]),
             None => self.incumbents_turn(rng),
@@ -250,7 +327,7 @@ impl Policy for Race {
     fn choose(&mut self, _: Round, rng: &mut dyn Rng) -> Pull {
         let turn = self.turn(rng);
         let points = self.costs.len();
-        let is_challenge = matches!(turn.why, explanation::Turn::Challenge { .. });
+        let is_challenge = matches!(turn.why, Role::Challenge { .. });
         self.last = Last::turn(
             turn.arm * points + turn.k,
             is_challenge.then_some(self.incumbent * points + turn.k),
@@ -287,7 +364,7 @@ impl Policy for Race {
         let loss = self.loss(&pulled);
         if arm == self.incumbent {
             self.owed = self.owed.saturating_sub(1);
-            // A run that somebody cut off early counts as lost.
+            // A run that was cut off early counts as lost.
             let penalty = self.estimates.penalties().last().copied().unwrap_or(0.0);
             let loss = loss.unwrap_or(1.0 + penalty);
             self.met.push(Met { instance, loss });
@@ -386,11 +463,11 @@ mod tests {
         let second = track.run(2.0);
         assert_eq!((second.arm, second.limit.get()), (challenge.arm, 10.0));
         assert_ne!(second.instance, first.instance);
-        // Now there are two runs to get through, on the instances of either, and who is worse on the first is out.
+        // Now there are two runs to get through, on the instances of either. An arm that is worse on the first is out.
         let third = track.run(2.1);
         assert_ne!(third.arm, second.arm);
         assert_eq!(third.instance, first.instance);
-        assert_eq!(track.run(2.0).arm, second.arm, "who was worse is out");
+        assert_eq!(track.run(2.0).arm, second.arm, "the worse arm is out");
         let fourth = track.run(1.0);
         let again = track.run(1.0);
         assert_eq!((again.arm, again.instance), (fourth.arm, second.instance));

@@ -101,7 +101,7 @@ pub struct Rcucb {
     last: Remembered,
 }
 
-/// Puts it to work.
+/// Builds the policy.
 pub fn new(parameters: &Parameters, problem: &Problem) -> Rcucb {
     Rcucb {
         estimates: Estimates::new(problem, parameters.survival),

@@ -3,7 +3,7 @@
 //! Beyond the paper: [`joint_ts`](super::joint_ts) for many arms of a real solver. It draws a whole gain curve per arm as
 //! that does, but believes of an arm, before its first run, what is usual on instances of each kind (`baseline.rs`),
 //! corrected by what arms with similar parameters did (`similar.rs`); how much that counts for is learned too
-//! (`tune.rs`). No arm is opened at the largest limit: an arm climbs one limit with each run, and nobody is granted
+//! (`tune.rs`). No arm is opened at the largest limit: an arm climbs one limit with each run, and no run is granted
 //! more than a small part of all that was spent. Where it may choose instances, an arm runs where that tells something
 //! new.
 
@@ -24,24 +24,24 @@ use std::sync::Arc;
 use rand::{Rng, RngExt};
 use rand_pcg::Pcg64Mcg;
 
-use self::baseline::{Baseline, Run};
+use self::baseline::{Baseline, PastRun};
 use self::belief::{Draw, Ground, Take, Weights, curve};
 use self::evidence::{Brought, Ends};
-pub use self::parameters::{Answer, Parameters};
+pub use self::parameters::{Parameters, SimilarRecommend};
 use self::pool::{Drawn, Pool};
 use super::beta::own_rng;
 use super::estimate::Estimates;
-use super::explanation::Last;
+use super::explanation::{Last, TurnState};
 use super::recommendation::Recommend;
 use super::survival::Survival;
-use super::{Explanation, Policy, Problem, Recommendation, Turn, Why};
+use super::{Explanation, Policy, Problem, Recommendation, Turn, Weighed, Why};
 use crate::round::{ArmId, Limit, Observation, Pull, Round};
 use crate::space::Space;
 
 /// Name in scenarios and on the command line.
 pub const NAME: &str = "similar-ts";
 
-/// Nobody is granted a limit of more than this part of all that was spent, ...
+/// No run is granted a limit of more than this part of all that was spent, ...
 const PART: f64 = 0.02;
 /// ... or, where arms are few, than an arm's share of it over this.
 const SHARES: f64 = 2.0;
@@ -52,6 +52,19 @@ const REFRESHED: usize = 48;
 const FIRST_FIT: usize = 16;
 /// Below this weight of a repeated run, runs are taken for echoes.
 const ECHO: f64 = 0.5;
+
+/// The largest limit gets its share of the consumption.
+#[derive(Debug, Clone, Copy)]
+struct InFull;
+
+impl TurnState for InFull {
+    fn in_words(self, _: Option<&Weighed>, _: Option<&Weighed>) -> Turn {
+        Turn::new(
+            &"largest",
+            "it had the largest random draw from the posterior at the largest limit, which gets a share of the consumption",
+        )
+    }
+}
 
 /// The sampler at work.
 #[derive(Debug)]
@@ -65,7 +78,7 @@ pub struct SimilarTs {
     /// How many instances it may choose from.
     instances: usize,
     pool: Pool,
-    runs: Vec<Run>,
+    runs: Vec<PastRun>,
     /// Consumption of all runs.
     spent: f64,
     /// What of it went to runs at the largest limit.
@@ -79,15 +92,15 @@ pub struct SimilarTs {
     surprise: Ends,
     /// The member whose curve is drawn anew next.
     refresh: usize,
-    /// Whether nobody asks for choices any more: then nothing is drawn.
+    /// Whether no more choices will be requested. Then nothing is drawn.
     is_retired: bool,
     /// Everything is learned anew when there are so many runs.
     fit_at: usize,
     /// The last choice: place and draw.
-    last: Last<(usize, Drawn)>,
+    last: Last<(usize, Drawn), InFull>,
 }
 
-/// Puts it to work.
+/// Builds the policy.
 pub fn new(parameters: &Parameters, problem: &Problem) -> SimilarTs {
     let limits = problem.limits.as_slice();
     let space = problem.space.clone();
@@ -229,7 +242,7 @@ impl Policy for SimilarTs {
         let largest = self.costs.len() - 1;
         let is_full = self.is_full_due();
         let mut last = Last {
-            turn: is_full.then_some(Turn::Largest),
+            turn: is_full.then_some(InFull),
             ..Last::by(Why::Sample)
         };
         for (place, member) in self.pool.members.iter().enumerate() {
@@ -302,9 +315,9 @@ impl Policy for SimilarTs {
 
     fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
         match self.parameters.recommend {
-            Answer::Posterior => self.best(at),
-            Answer::Safe => self.estimates.answer(at, Recommend::Safe),
-            Answer::Best => self.estimates.answer(at, Recommend::Best),
+            SimilarRecommend::Posterior => self.best(at),
+            SimilarRecommend::Safe => self.estimates.answer(at, Recommend::Safe),
+            SimilarRecommend::Best => self.estimates.answer(at, Recommend::Best),
         }
     }
 

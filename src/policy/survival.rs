@@ -74,7 +74,7 @@ impl ProductLimit {
         let mut curve = Vec::with_capacity(limits.len());
         for (&right, cell) in limits.iter().zip(&self.cells) {
             survival *= if cell.at_risk == 0 {
-                // Nobody was there to see: hazard 1. Carrying survival forward makes runs get stuck.
+                // No run was observed there: hazard 1. Carrying survival forward makes runs get stuck.
                 0.0
             } else if cell.cut_off == 0 {
                 f64::from(cell.at_risk - cell.ended) / f64::from(cell.at_risk)
@@ -121,7 +121,7 @@ fn mixed_factor(at_risk: u32, history: &[(f64, bool)], left: f64, right: f64) ->
         }
         at_risk -= 1.0;
     }
-    // Those still under observation at the right end survive; if none is left, nobody saw the rest of the cell.
+    // Those still under observation at the right end survive; if none is left, the rest of the cell was not observed.
     if at_risk > 0.0 { factor } else { 0.0 }
 }
 
@@ -131,7 +131,7 @@ mod tests {
     use crate::policy::estimate::Ended;
     use proptest::prelude::*;
 
-    /// The textbook: sort all times, multiply (1 - 1/at risk) at each end, 0 once nobody is left before the limit.
+    /// The textbook: sort all times, multiply (1 - 1/at risk) at each end, 0 once no run is left before the limit.
     fn by_the_book(history: &[(f64, bool)], limit: f64) -> f64 {
         let mut sorted = history.to_vec();
         sorted.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));

@@ -41,7 +41,7 @@ pub struct Ts {
     last: Last,
 }
 
-/// Puts it to work.
+/// Builds the policy.
 pub fn new(parameters: &Parameters, problem: &Problem) -> Ts {
     let unknown = Belief {
         successes: 0.0,

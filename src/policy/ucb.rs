@@ -51,7 +51,7 @@ pub struct Ucb {
     last: Remembered,
 }
 
-/// Puts it to work.
+/// Builds the policy.
 pub fn new(parameters: &Parameters, problem: &Problem) -> Ucb {
     Ucb {
         estimates: Estimates::new(problem, Survival::Restricted),

@@ -21,7 +21,7 @@ pub struct Uniform {
     last: Last,
 }
 
-/// Puts it to work.
+/// Builds the policy.
 pub fn new(parameters: &Parameters, problem: &Problem) -> Uniform {
     let estimates = Estimates::new(problem, Survival::Restricted);
     Uniform {

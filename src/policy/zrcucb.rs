@@ -24,7 +24,7 @@ pub const NAME: &str = "z-rcucb";
 /// How z-RCUCB picks its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum GridRecommend {
     /// As if one more run had earned the penalty.
     Safe,
     /// The largest nu-hat.
@@ -49,15 +49,15 @@ pub struct Parameters {
     /// The survival estimate.
     pub survival: Survival,
     /// How the answer is picked.
-    pub recommend: Answer,
+    pub recommend: GridRecommend,
 }
 
 impl PolicyParameters for Parameters {
     fn read(options: &mut Options) -> Self {
         let answers = [
-            ("safe", Answer::Safe),
-            ("best", Answer::Best),
-            ("finest", Answer::Finest),
+            ("safe", GridRecommend::Safe),
+            ("best", GridRecommend::Best),
+            ("finest", GridRecommend::Finest),
         ];
         Self {
             alpha: options.positive("alpha", 1.0),
@@ -121,7 +121,7 @@ pub struct ZRcucb {
     last: Remembered,
 }
 
-/// Puts it to work; of the problem's limits it takes the largest.
+/// Builds the policy. Of the problem's limits it takes the largest.
 pub fn new(parameters: &Parameters, problem: &Problem) -> ZRcucb {
     let max = problem.limits.max();
     let mut first = problem.price.penalty_jumps(max);
@@ -248,12 +248,12 @@ impl ZRcucb {
                     continue;
                 }
                 let value = match self.parameters.recommend {
-                    Answer::Safe => (
+                    GridRecommend::Safe => (
                         Recommend::Safe.value(stat.count, gain, grid.penalty(k)),
                         0.0,
                     ),
-                    Answer::Best => (gain, 0.0),
-                    Answer::Finest => (-grid.refinement(k), gain),
+                    GridRecommend::Best => (gain, 0.0),
+                    GridRecommend::Finest => (-grid.refinement(k), gain),
                 };
                 if best.is_none_or(|(highest, ..)| value > highest) {
                     best = Some((value, arm, k));

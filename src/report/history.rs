@@ -49,6 +49,7 @@ pub struct History {
     /// The first line.
     pub header: Header,
     /// The scenario.
+    #[doc(hidden)]
     pub resolved: ResolvedScenario,
     /// The arms; those of an open space that were opened so far.
     pub space: Space,
@@ -59,11 +60,13 @@ pub struct History {
     /// Observed during calibration.
     backlog: Vec<(Round, Observation)>,
     /// Rounds with an outcome, in the order in which they were learned from.
+    #[doc(hidden)]
     pub rounds: Vec<Played>,
     reasons: Reasons,
     /// The answers during the run.
     pub incumbents: Vec<Incumbent>,
     /// If the policy finds limits itself: round, arm and limit of every limit it found.
+    #[doc(hidden)]
     pub refinements: Vec<(u64, ArmId, f64)>,
     /// Every time captime was started on it.
     pub sessions: Vec<SessionStart>,
@@ -143,6 +146,7 @@ impl History {
     }
 
     /// What every node did; nothing if all pulls ran at home.
+    #[doc(hidden)]
     pub fn nodes(&self) -> Vec<NodeRow> {
         self.run.state.nodes().rows()
     }
@@ -174,11 +178,13 @@ impl History {
     }
 
     /// What is known about every pair, once the limits are known.
+    #[doc(hidden)]
     pub fn known(&self) -> Option<&Known> {
         self.known.as_ref()
     }
 
     /// What the runs of every arm showed.
+    #[doc(hidden)]
     pub fn evidence(&self) -> &Evidence {
         self.run.state.evidence()
     }
@@ -196,6 +202,7 @@ impl History {
     }
 
     /// The answer with its reasons.
+    #[doc(hidden)]
     pub fn verdict(&self) -> Verdict {
         let answer = self.answer();
         Verdict {
@@ -207,6 +214,7 @@ impl History {
     }
 
     /// What changed from the default to this answer, and what each change is worth by a model of the gain.
+    #[doc(hidden)]
     pub fn path(&self, best: &Recommendation) -> Vec<PathStep> {
         let ends = (ArmId::from_index(0), best.pull.arm);
         // The answer's limit may lie below all that were granted.
@@ -244,6 +252,7 @@ impl History {
     }
 
     /// The reasons for this answer; if its limit is `fixed`, the default gets the same one.
+    #[doc(hidden)]
     pub fn verdict_on(&self, answer: Option<Recommendation>, fixed: bool) -> Verdict {
         let largest = self.limits().and_then(<[_]>::last);
         let setting = Setting {
@@ -259,6 +268,7 @@ impl History {
 
     /// The arms that no other beats in both reward and consumption: arm, limit, values. Arms with few pulls are left
     /// out if others have more.
+    #[doc(hidden)]
     pub fn pareto(&self) -> Vec<(ArmId, f64, Values)> {
         let most = self.evidence().pulled().map(|(_, runs)| runs.len()).max();
         self.evidence().pareto(most.unwrap_or(1).min(3))
@@ -291,11 +301,13 @@ impl History {
     }
 
     /// What the policy believes about an arm at every limit, if its answer is based on that.
+    #[doc(hidden)]
     pub fn believed(&self, arm: ArmId) -> Option<Vec<Recommendation>> {
         self.run.state.believed(arm)
     }
 
     /// Failures by reason.
+    #[doc(hidden)]
     pub fn failures(&self) -> &[Failures] {
         self.reasons.failures()
     }

@@ -92,13 +92,6 @@ const LISTED: usize = 200;
 /// Maximum points of the scatter and of a line.
 const POINTS: usize = 1500;
 
-/// Instances the answer is worst at that are listed.
-const WORST: usize = 15;
-/// Features that are listed.
-const FEATURES: usize = 12;
-/// With fewer instances than this, nothing is said about features.
-const LEAST: usize = 10;
-
 #[derive(Debug, Clone, Copy, Default)]
 struct Tries {
     pulls: u64,
@@ -242,6 +235,9 @@ fn ranked(gains: &BTreeMap<u32, Gains>) -> Vec<(u32, Gains)> {
     ranked
 }
 
+/// Instances the answer is worst at that are listed.
+const WORST: usize = 15;
+
 fn worst(
     history: &History,
     gains: &BTreeMap<u32, Gains>,
@@ -256,6 +252,11 @@ fn worst(
     };
     ranked(gains).into_iter().take(WORST).map(hard).collect()
 }
+
+/// Features that are listed.
+const FEATURES: usize = 12;
+/// With fewer instances than this, nothing is said about features.
+const LEAST: usize = 10;
 
 fn features(history: &History, gains: &BTreeMap<u32, Gains>) -> Vec<FeatureRank> {
     let Some(features) = &history.scenario().features else {

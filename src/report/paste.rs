@@ -34,14 +34,14 @@ pub fn pastes(history: &History, answer: &Recommendation) -> Vec<Paste> {
 
 fn yaml(history: &History, answer: &Recommendation) -> String {
     #[derive(Serialize)]
-    struct Answer<'a> {
+    struct PastedAnswer<'a> {
         arm: u32,
         configuration: &'a Configuration,
         limit: String,
     }
     let configuration = history.space.configuration(answer.pull.arm);
     let limit = answer.pull.limit.written();
-    let answer = Answer {
+    let answer = PastedAnswer {
         arm: answer.pull.arm.number(),
         configuration: &configuration,
         limit: history.resource().written(limit.get()),

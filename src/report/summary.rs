@@ -40,37 +40,37 @@ pub struct Summary {
     /// Whether gains are a policy's posterior means, which include similar arms, and not the plain estimates.
     pub is_believed: bool,
     /// What to use.
-    pub answer: Option<Answer>,
+    pub(crate) answer: Option<Answer>,
     /// Without an answer: why, and what to change.
-    pub no_answer: Option<(String, String)>,
+    pub(crate) no_answer: Option<(String, String)>,
     /// The arms that no other beats in both reward and consumption.
-    pub front: Vec<OnFront>,
+    pub(crate) front: Vec<OnFront>,
     /// Tests of the answer, the newest first.
-    pub tests: Vec<Test>,
+    pub(crate) tests: Vec<Test>,
     /// Prices over the limits.
-    pub price: Option<PriceCurves>,
+    pub(crate) price: Option<PriceCurves>,
     /// The best arms in full.
-    pub best: Vec<BestArm>,
+    pub(crate) best: Vec<BestArm>,
     /// Which parameters matter.
-    pub importance: Option<Importance>,
+    pub(crate) importance: Option<Importance>,
     /// How it went.
-    pub course: Course,
+    pub(crate) course: Course,
     /// Which arms solve which instances.
-    pub instances: Option<Instances>,
+    pub(crate) instances: Option<Instances>,
     /// Names of the instances, by number. Empty if they have none or too many.
-    pub instance_names: Vec<String>,
+    pub(crate) instance_names: Vec<String>,
     /// The table of arms.
-    pub arms: Arms,
+    pub(crate) arms: Arms,
     /// The rounds.
-    pub rounds: Rounds,
+    pub(crate) rounds: Rounds,
     /// What failed.
-    pub failures: Vec<FailureGroup>,
+    pub(crate) failures: Vec<FailureGroup>,
     /// What every node did, where pulls ran on others.
-    pub nodes: Vec<NodeRow>,
+    pub(crate) nodes: Vec<NodeRow>,
     /// z-RCUCB: the grids as they were refined.
-    pub grids: Vec<ArmGrid>,
+    pub(crate) grids: Vec<ArmGrid>,
     /// What the run is, and how to repeat it.
-    pub facts: Facts,
+    pub(crate) facts: Facts,
 }
 
 /// The state of a run.
@@ -81,7 +81,7 @@ pub struct Status {
     /// The same in words.
     pub words: String,
     /// How much of the budget is used, from 0 to 1. Null without a budget.
-    pub progress: Num,
+    pub(crate) progress: Num,
     /// Pulls that were started.
     pub launched: usize,
     /// Pulls with an outcome.
@@ -95,13 +95,13 @@ pub struct Status {
     /// Pulls that were lost with their runner and ran again.
     pub lost: u64,
     /// Pulls without an outcome: number, arm, limit.
-    pub in_flight: Vec<(u64, u32, Num)>,
+    pub(crate) in_flight: Vec<(u64, u32, Num)>,
     /// Seconds over all sessions. Null in virtual time.
-    pub seconds: Option<Num>,
+    pub(crate) seconds: Option<Num>,
     /// What all pulls used of the limited resource.
-    pub used: Num,
+    pub(crate) used: Num,
     /// The sum of all gains.
-    pub gain: Num,
+    pub(crate) gain: Num,
     /// Whether the journal ends in an incomplete line.
     pub is_torn: bool,
 }

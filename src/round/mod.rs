@@ -14,6 +14,7 @@
 //! ```
 
 mod arm;
+mod guard;
 mod limit;
 mod outcome;
 mod price;
@@ -21,8 +22,9 @@ mod pull;
 mod randomness;
 
 pub use arm::ArmId;
+pub use guard::{Guard, Inexact, NotInexact};
 pub use limit::{Limit, LimitError, LimitGrid};
 pub use outcome::{Observation, ObservationError, Seen};
 pub use price::{Curve, Price, PriceError, PriceWarning};
 pub use pull::{Pull, Round};
-pub use randomness::{Purpose, randomness};
+pub use randomness::{Purpose, instance_of, randomness};

@@ -1,6 +1,6 @@
 //! The random numbers of a round: a function of (seed, round, purpose), so that replaying a journal restores them.
 
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::Round;
@@ -34,6 +34,14 @@ pub fn randomness(seed: u64, round: Round, purpose: Purpose) -> Pcg64Mcg {
     Pcg64Mcg::from_seed(state)
 }
 
+/// The instance of a round among `count`, counted from 0: the chosen one (past the last it wraps around to the first), or one
+/// drawn by (seed, round). None where there are no instances.
+pub fn instance_of(seed: u64, round: Round, chosen: Option<u32>, count: usize) -> Option<u32> {
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    let drawn = || randomness(seed, round, Purpose::Instance).random_range(0..count);
+    (count > 0).then(|| chosen.map_or_else(drawn, |chosen| chosen % count))
+}
+
 /// `SplitMix64`'s finaliser: every input bit reaches every output bit.
 fn mixed(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -46,6 +54,16 @@ fn mixed(value: u64) -> u64 {
 mod tests {
     use super::*;
     use rand::Rng;
+
+    #[test]
+    fn an_instance_is_the_chosen_one_or_a_function_of_seed_and_round() {
+        let drawn = |round| instance_of(3, Round(round), None, 5);
+        assert_eq!(drawn(1), drawn(1));
+        let all: std::collections::BTreeSet<_> = (1..200).map(drawn).collect();
+        assert_eq!(all, (0..5).map(Some).collect());
+        assert_eq!(instance_of(3, Round(1), Some(7), 5), Some(2));
+        assert_eq!(instance_of(3, Round(1), Some(7), 0), None);
+    }
 
     #[test]
     fn every_seed_round_and_purpose_has_its_own_numbers() {

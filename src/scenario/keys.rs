@@ -17,6 +17,13 @@ pub(super) struct Section {
     keys: &'static [Key],
 }
 
+/// A section, written as its name, what it is for, and its keys.
+macro_rules! section {
+    ($name:literal, $about:literal, [$($key:expr),* $(,)?]) => {
+        Section { name: $name, about: $about, keys: &[$($key),*] }
+    };
+}
+
 /// One key.
 struct Key {
     name: &'static str,
@@ -184,10 +191,7 @@ use Shape::{
 };
 
 #[rustfmt::skip]
-pub(super) static SCENARIO: Section = Section {
-    name: "scenario",
-    about: "A captime scenario: what to tune, and how.",
-    keys: &[
+pub(super) static SCENARIO: Section = section!("scenario", "A captime scenario: what to tune, and how.", [
         key("name", Text, "the name of the file", "The name of the run's folder: letters, digits, `-`, `_`, `.`"),
         required("target", Other(target), "What a pull runs"),
         key("arms", Shape::Section(&ARMS), "required, except for `synthetic` and `recorded`", "The configurations to choose from"),
@@ -203,14 +207,10 @@ pub(super) static SCENARIO: Section = Section {
         key("compare", Words(&["as-measured", "by-node"]), "`as-measured`", "How runs on nodes of different speed are compared. `by-node` divides what a run consumed by the measured factor of its node"),
         optional("features", Text, "A CSV file with numbers about the instances, whose names are in its first column. The report says which of them go with the instances that the answer is bad at"),
         key("retries", Whole(0), "2", "How often a run that was lost with its launcher is retried"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static COMMAND: Section = Section {
-    name: "target",
-    about: "A program.",
-    keys: &[
+pub(super) static COMMAND: Section = section!("target", "A program.", [
         required("command", List(&Scalar), "The program and its arguments, never a shell line. Placeholders: every parameter, `{instance}`, `{seed}`, `{limit}`, `{cpu_limit}`, `{round}`, `{scratch}`, `{params}`, `{name}`. A part in square brackets disappears if a parameter in it is absent"),
         key("params", Other(one_or_two), "`\"--{name}={value}\"`", "What `{params}` writes for each parameter, with `{name}` and `{value}`"),
         optional("instances", Instances, "A pattern of files with `*`, `?`, `[abc]` or `**`, a file with one instance per line, or a list"),
@@ -224,14 +224,10 @@ pub(super) static COMMAND: Section = Section {
         key("stdin", Shape::Section(&STDIN), "empty", "What the program reads"),
         key("contain", Words(&["off", "pids", "full"]), "`pids` where possible", "What the program is kept from. `pids`: other processes, and changes to control groups. `full`: also the network, and it has its own empty `/tmp` and `/dev/shm`"),
         key("output_limit", Size, "1 MiB", "How much of stdout and of stderr is kept"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static WRAPPER: Section = Section {
-    name: "wrapper",
-    about: "A wrapper of AClib, ParamILS or SMAC.",
-    keys: &[
+pub(super) static WRAPPER: Section = section!("wrapper", "A wrapper of AClib, ParamILS or SMAC.", [
         required("wrapper", Texts, "The wrapper and its own arguments"),
         key("call", Words(&["old", "new"]), "`old`", "How it is called. `old`: `INSTANCE SPECIFICS CUTOFF LENGTH SEED -name value ...`, as ParamILS and SMAC do. `new`: `--instance I --cutoff C --seed S --config -name value ...`, as AClib2 does"),
         key("quality", Shape::Section(&QUALITY), "a run that succeeded is worth 1", "How the quality or cost that it reports becomes a reward"),
@@ -241,34 +237,22 @@ pub(super) static WRAPPER: Section = Section {
         key("directory", Text, "the scenario's folder", "Where the wrapper runs"),
         key("contain", Words(&["off", "pids", "full"]), "`pids` where possible", "What the program is kept from. `pids`: other processes, and changes to control groups. `full`: also the network, and it has its own empty `/tmp` and `/dev/shm`"),
         key("output_limit", Size, "1 MiB", "How much of stdout and of stderr is kept"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static QUALITY: Section = Section {
-    name: "quality",
-    about: "The costs worth 0 and 1.",
-    keys: &[
+pub(super) static QUALITY: Section = section!("quality", "The costs worth 0 and 1.", [
         required("worst", Number, "The cost worth 0"),
         required("best", Number, "The cost worth 1"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static STDIN: Section = Section {
-    name: "stdin",
-    about: "What the program reads. One of the two.",
-    keys: &[
+pub(super) static STDIN: Section = section!("stdin", "What the program reads. One of the two.", [
         optional("file", Text, "A file, with placeholders"),
         optional("text", Text, "A text, with placeholders"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static REWARD: Section = Section {
-    name: "reward",
-    about: "How the reward is read.",
-    keys: &[
+pub(super) static REWARD: Section = section!("reward", "How the reward is read.", [
         optional("exit", Codes, "The reward is 1 if the program ends with one of these exit codes: solved"),
         optional("stdout", Text, "A regular expression with one group: the score, in the output"),
         optional("stderr", Text, "The same, in the error output"),
@@ -278,38 +262,26 @@ pub(super) static REWARD: Section = Section {
         key("which", Words(&["only", "last"]), "`only`", "Which match counts. `only`: several are an error. `last`: the last one, for programs that print a score per epoch"),
         optional("worst", Number, "The score worth 0"),
         optional("best", Number, "The score worth 1"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static EXPECT: Section = Section {
-    name: "expect",
-    about: "The answers that instances are known to have: exit codes, or scores. One of the two.",
-    keys: &[
+pub(super) static EXPECT: Section = section!("expect", "The answers that instances are known to have: exit codes, or scores. One of the two.", [
         optional("column", Whole(2), "The word of an instance's line that is its answer, counted from 1. It is not part of `{instance}`. Instances without it, or with `-`, accept any answer"),
         optional("name", Shape::Map(&AnyOf(&[Scalar, List(&Scalar)])), "Patterns on the instance's name, each with its answer or a list of them. The first that matches counts"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static CONSUMPTION: Section = Section {
-    name: "consumption",
-    about: "Where the program itself reports what it consumed.",
-    keys: &[
+pub(super) static CONSUMPTION: Section = section!("consumption", "Where the program itself reports what it consumed.", [
         optional("stdout", Text, "A regular expression with one group: the number, in the output"),
         optional("stderr", Text, "The same, in the error output"),
         optional("json", Text, "A JSON pointer to the number, such as `/seconds`, in the output or in `file`"),
         optional("file", Text, "A file that the program writes, with placeholders"),
         optional("match", Text, "A regular expression with one group: the number, in `file`"),
         key("which", Words(&["only", "last"]), "`only`", "Which match counts, as for `reward`"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static FOREST: Section = Section {
-    name: "forest",
-    about: "A random forest on a CSV file.",
-    keys: &[
+pub(super) static FOREST: Section = section!("forest", "A random forest on a CSV file.", [
         required("data", Text, "The CSV file, with a header"),
         required("predict", Text, "The column to predict"),
         key("train", Between(0.0, 1.0), "0.7", "The fraction of the rows to train on"),
@@ -321,37 +293,25 @@ pub(super) static FOREST: Section = Section {
         key("reward", Words(&["accuracy", "auc", "log_loss"]), "`accuracy`", "The reward of a classification: the accuracy, the area under the ROC curve, or exp(-log loss)"),
         optional("drop", Texts, "Columns that are not predictors"),
         key("levels", AnyOf(&[Words(&["alphabetical", "by-response"]), Shape::Map(&List(&Scalar))]), "`alphabetical`", "The order of the levels of a factor: by name, by mean response, or as listed for some columns"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static SYNTHETIC: Section = Section {
-    name: "synthetic",
-    about: "One of the paper's problems, in virtual time.",
-    keys: &[
+pub(super) static SYNTHETIC: Section = section!("synthetic", "One of the paper's problems, in virtual time.", [
         required("problem", Other(problem), "Which problem. `large` takes any number of arms after it"),
         key("grid", Words(&Grid::NAMES), "`recovered`", "The limits, unless the scenario gives its own"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static RECORDED: Section = Section {
-    name: "recorded",
-    about: "Runs that were measured once, replayed in virtual time.",
-    keys: &[
+pub(super) static RECORDED: Section = section!("recorded", "Runs that were measured once, replayed in virtual time.", [
         required("consumption", Text, "A CSV file with a row per instance (its name first) and a column per arm, or an ASlib `algorithm_runs.arff`"),
         key("reward", Text, "1 for every run that ended", "A CSV file of rewards with the same shape"),
         key("cutoff", Amount, "from ASlib's `description.txt`", "The cutoff of the measured runs"),
         optional("unsolved", Amount, "The value that means not solved. Anything above the cutoff does too"),
         optional("test", Instances, "Instances held out for testing the answer"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static SURROGATE: Section = Section {
-    name: "surrogate",
-    about: "Runs of any configuration of a space, made from recorded ones, in virtual time.",
-    keys: &[
+pub(super) static SURROGATE: Section = section!("surrogate", "Runs of any configuration of a space, made from recorded ones, in virtual time.", [
         required("consumption", Text, "The recorded runs, as for `recorded`"),
         required("arms", Text, "A CSV file with the configuration of every recorded arm, in their order. The first line names the parameters; columns that the space does not have are ignored"),
         key("reward", Text, "1 for every run that ended", "A CSV file of rewards with the same shape"),
@@ -359,24 +319,16 @@ pub(super) static SURROGATE: Section = Section {
         optional("unsolved", Amount, "The value that means not solved. Anything above the cutoff does too"),
         optional("test", Instances, "Instances kept back for testing the answer"),
         key("seed", Whole(0), "1", "Another seed gives other luck to every configuration"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static EXTERNAL: Section = Section {
-    name: "external",
-    about: "Your own program runs the pulls, through `captime ask`.",
-    keys: &[
+pub(super) static EXTERNAL: Section = section!("external", "Your own program runs the pulls, through `captime ask`.", [
         optional("instances", Instances, "Instances that a policy may ask for"),
         optional("test", Instances, "Instances held out for testing the answer"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static ARMS: Section = Section {
-    name: "arms",
-    about: "The configurations to choose from: a grid, a list, a file, or an open space.",
-    keys: &[
+pub(super) static ARMS: Section = section!("arms", "The configurations to choose from: a grid, a list, a file, or an open space.", [
         optional("grid", Shape::Map(&AnyOf(&[Scalar, List(&Scalar), Shape::Section(&RANGE)])), "Parameters and their values. Every combination is an arm"),
         optional("list", List(&AnyOf(&[Text, Shape::Map(&Scalar)])), "The arms one by one: a name, or parameters with an optional `name`"),
         optional("file", Text, "A CSV file: the first line names the parameters, every other line is an arm. A column `name` names it"),
@@ -388,14 +340,10 @@ pub(super) static ARMS: Section = Section {
         optional("only", Other(patterns), "Keep only the combinations of the grid that match one of these"),
         optional("except", Other(patterns), "Drop the combinations of the grid that match one of these"),
         optional("drop", Texts, "Columns of the file that are not parameters. `dummy*` drops all that start so"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-static PARAMETER: Section = Section {
-    name: "parameter",
-    about: "One parameter of an open space.",
-    keys: &[
+static PARAMETER: Section = section!("parameter", "One parameter of an open space.", [
         optional("real", List(&Number), "The smallest and the largest value"),
         optional("integer", List(&Number), "The smallest and the largest whole number"),
         optional("choice", List(&Scalar), "Values without an order"),
@@ -404,14 +352,10 @@ static PARAMETER: Section = Section {
         key("default", Scalar, "the middle of the range, or the first value", "The value in the default configuration"),
         key("when", Scalar, "always", "When the parameter is active, such as `heuristic == chb`"),
         key("argument", Texts, "as `params` says", "What `{params}` writes for it, such as `--decay={value}`"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static RANGE: Section = Section {
-    name: "range",
-    about: "The values of a parameter: a range, or words in their order.",
-    keys: &[
+pub(super) static RANGE: Section = section!("range", "The values of a parameter: a range, or words in their order.", [
         optional("from", Number, "The smallest value"),
         optional("to", Number, "The largest value"),
         optional("integer", List(&Number), "The smallest and the largest value, instead of `from` and `to`: every value is whole"),
@@ -421,14 +365,10 @@ pub(super) static RANGE: Section = Section {
         optional("ordered", List(&Scalar), "Words in their order, instead of a range"),
         optional("choice", List(&Scalar), "Values without an order, instead of a range"),
         optional("argument", Text, "What `{params}` writes for this parameter, such as `\"--decay={value}\"`. For true and false: the argument, or nothing"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static LIMITS: Section = Section {
-    name: "limits",
-    about: "What is limited, the limits to choose from, and the guards. Give one of: `max` and `grid`; `grid`; `from`, `to` and `points`; `calibrate`; `max` alone for z-rcucb.",
-    keys: &[
+pub(super) static LIMITS: Section = section!("limits", "What is limited, the limits to choose from, and the guards. Give one of: `max` and `grid`; `grid`; `from`, `to` and `points`; `calibrate`; `max` alone for z-rcucb.", [
         key("of", Words(&["wall", "cpu", "work", "memory"]), "`wall`", "What is limited and priced. `work` is a plain count, for forests, targets in virtual time, and commands with `consumption`. `memory` is the peak memory of a program, where the kernel enforces memory limits exactly"),
         optional("max", Amount, "The largest limit"),
         optional("grid", AnyOf(&[Whole(1), List(&Amount)]), "The number of limits up to `max`, or the limits themselves"),
@@ -442,41 +382,28 @@ pub(super) static LIMITS: Section = Section {
         optional("work", Amount, "Guard: the most work a fit may do"),
         optional("memory", Size, "Guard: the most memory a pull may use"),
         key("grace", Other(grace), "0", "The time between SIGTERM and SIGKILL"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static CALIBRATE: Section = Section {
-    name: "calibrate",
-    about: "Run arms once under the guard on the limited resource, then spread limits between quantiles of what they took.",
-    keys: &[
+pub(super) static CALIBRATE: Section = section!("calibrate", "Run arms once under the guard on the limited resource, then spread limits between quantiles of what they took.", [
         key("points", Whole(1), "10", "How many limits"),
         key("quantiles", Other(quantiles), "[0.25, 0.75]", "Between which quantiles"),
         key("arms", AnyOf(&[Whole(1), Words(&["all"])]), "`all`", "How many arms to run"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static PRICE: Section = Section {
-    name: "price",
-    about: "What consumption and being cut off cost, with x = consumption / unit.",
-    keys: &[
+pub(super) static PRICE: Section = section!("price", "What consumption and being cut off cost, with x = consumption / unit.", [
         key("cost", Other(curve), "`x`", "The cost of what a pull consumed"),
         key("penalty", Other(curve), "`10 * x`", "The penalty of the limit that a pull was cut off at"),
         key("unit", Amount, "the largest limit", "The consumption at x = 1"),
-    ],
-};
+]);
 
 #[rustfmt::skip]
-pub(super) static BUDGET: Section = Section {
-    name: "budget",
-    about: "When to stop: whichever ends first.",
-    keys: &[
+pub(super) static BUDGET: Section = section!("budget", "When to stop: whichever ends first.", [
         optional("rounds", Whole(1), "How many rounds"),
         optional("wall", Amount, "How much time"),
         optional("consumption", Amount, "How much of the limited resource, over all pulls"),
-    ],
-};
+]);
 
 fn target() -> Value {
     let only = |section: &Section| {

@@ -19,6 +19,7 @@
 //! # Ok::<(), captime::scenario::ScenarioError>(())
 //! ```
 
+mod arguments;
 mod caution;
 mod check;
 mod diagnosis;
@@ -32,6 +33,7 @@ mod template;
 
 pub use crate::resource::Resource;
 pub use crate::yaml::Span;
+pub use arguments::{Arguments, ParamsForm};
 pub use caution::{Caution, Notice};
 pub use diagnosis::ScenarioError;
 pub use fault::{Fault, Mistake};
@@ -50,7 +52,7 @@ pub use {
     check::instances::find as find_instances,
     keys::schema,
     stored::{Change, difference},
-    template::{Arguments, Filling, ParamsForm, Piece},
+    template::{Filling, Piece},
 };
 
 use std::path::{Path, PathBuf};

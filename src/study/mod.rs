@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use captime::policy::{PolicyKind, Problem};
-//! use captime::study::{VirtualStudy, Progress, Setting, play_all};
+//! use captime::study::{VirtualStudy, StudyProgress, Setting, play_all};
 //! use captime::target::synthetic::{Grid, Synthetic, SyntheticProblem};
 //!
 //! let problem = SyntheticProblem::parse("poscorr")?;
@@ -17,7 +17,7 @@
 //! let policies = ["joint-ts", "uniform"].map(|name| PolicyKind::parse(name).unwrap());
 //! let plan =
 //!     VirtualStudy { settings: vec![setting], policies: policies.into(), rounds: 2000, repetitions: 4, seed: 1, threads: 2, slots: 1 };
-//! let standings = play_all(&plan, &Progress::silent());
+//! let standings = play_all(&plan, &StudyProgress::silent());
 //! assert!(standings[0].regret.mean < standings[1].regret.mean);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -26,7 +26,6 @@ mod curve;
 mod error;
 mod figure;
 pub mod holdout;
-mod in_flight;
 mod play;
 mod progress;
 mod real;
@@ -35,11 +34,12 @@ mod setting;
 mod source;
 mod statistics;
 mod table;
+mod virtual_time;
 mod workers;
 
 pub use error::StudyError;
 pub use figure::{Sum, figure};
-pub use progress::{Progress, Show};
+pub use progress::{Show, StudyProgress};
 pub use real::{News, RealError, RealStudy, file_name};
 pub use result::{Curve, Estimate, Spread, Standing};
 pub use setting::{Best, Setting};

@@ -1,10 +1,12 @@
 //! One policy on one setting, once.
 
+use std::ops::ControlFlow;
+
 use rand::Rng;
 
-use super::in_flight::InFlight;
 use super::setting::{Regrets, Setting};
-use crate::policy::PolicyKind;
+use super::virtual_time::{self, Flying, VirtualRun};
+use crate::policy::{Policy, PolicyKind};
 use crate::round::{Observation, Price, Purpose, Round, Seen, randomness};
 
 /// How many rounds pass between two progress reports of a repetition.
@@ -12,7 +14,7 @@ const ROUNDS_PER_NEWS: u64 = 1 << 14;
 
 /// The result of one repetition. Sums are cumulative, at the checkpoints.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Played {
+pub(super) struct PlayedRepetition {
     /// Of regrets. Empty if gains are not known.
     pub(super) regret: Vec<f64>,
     /// Of rewards.
@@ -38,43 +40,72 @@ pub(super) fn play(
     (seed, slots): (u64, usize),
     checkpoints: &[u64],
     news: &dyn Fn(u64),
-) -> Played {
-    let target = setting.target.as_ref();
-    let mut policy = policy.build(&setting.problem);
-    let mut regrets = Regrets::new(setting);
-    let mut course = Course::new(checkpoints);
-    let mut curve = Vec::with_capacity(checkpoints.len());
-    let (mut regret, mut told) = (0.0, 0);
-    let rounds = checkpoints.last().copied().unwrap_or(0);
-    let (mut launched, mut flight) = (0, InFlight::new(slots));
-    for number in 1..=rounds {
-        while launched < rounds && flight.has_free_slot() {
-            launched += 1;
-            let round = Round(launched);
-            let pull = policy.choose(round, &mut randomness(seed, round, Purpose::Choose));
-            let pull = target.with_instance(seed, round, pull);
-            policy.launched(round, pull);
-            let ran = target.run(seed, round, pull);
-            flight.launch(round, ran, ran.consumption);
-        }
-        let landed = flight.land().expect("a pull was launched for every round");
-        let mut rng = randomness(seed, landed.pull, Purpose::Observe);
-        policy.observe(landed.pull, landed.seen, &mut rng);
-        regret += regrets.of(landed.seen.pull());
-        course.add(&landed.seen, &setting.problem.price);
-        if checkpoints[curve.len()] == number {
-            curve.push(regret);
-        }
-        if number % ROUNDS_PER_NEWS == 0 {
-            news(ROUNDS_PER_NEWS);
-            told += ROUNDS_PER_NEWS;
-        }
+) -> PlayedRepetition {
+    let mut repetition = Repetition {
+        setting,
+        policy: policy.build(&setting.problem),
+        seed,
+        launched: 0,
+        rounds: checkpoints.last().copied().unwrap_or(0),
+        regrets: Regrets::new(setting),
+        regret: 0.0,
+        curve: Vec::with_capacity(checkpoints.len()),
+        course: Course::new(checkpoints),
+        news,
+    };
+    virtual_time::play(&mut repetition, slots);
+    news(repetition.rounds % ROUNDS_PER_NEWS);
+    let answer = repetition.policy.recommend();
+    PlayedRepetition {
+        simple_regret: answer.map(|answer| repetition.regrets.of(answer.pull)),
+        regret: repetition.curve,
+        ..repetition.course.played()
     }
-    news(rounds - told);
-    Played {
-        regret: curve,
-        simple_regret: policy.recommend().map(|answer| regrets.of(answer.pull)),
-        ..course.played()
+}
+
+/// A policy that plays. It has no [`State`](crate::orchestrator::State) around it: that keeps every observation, and a repetition
+/// may have millions.
+struct Repetition<'a> {
+    setting: &'a Setting,
+    policy: Box<dyn Policy>,
+    seed: u64,
+    launched: u64,
+    rounds: u64,
+    regrets: Regrets<'a>,
+    regret: f64,
+    curve: Vec<f64>,
+    course: Course<'a>,
+    news: &'a dyn Fn(u64),
+}
+
+impl VirtualRun for Repetition<'_> {
+    type Pull = Round;
+
+    fn launch(&mut self) -> Option<Flying<Round>> {
+        if self.launched == self.rounds {
+            return None;
+        }
+        self.launched += 1;
+        let (target, round) = (self.setting.target.as_ref(), Round(self.launched));
+        let mut rng = randomness(self.seed, round, Purpose::Choose);
+        let pull = self.policy.choose(round, &mut rng);
+        let pull = target.with_instance(self.seed, round, pull);
+        self.policy.launched(round, pull);
+        let ran = target.run(self.seed, round, pull);
+        Some(Flying::new(round, ran, 0.0))
+    }
+
+    fn landed(&mut self, landed: Flying<Round>) -> ControlFlow<()> {
+        let mut rng = randomness(self.seed, landed.pull, Purpose::Observe);
+        self.policy.observe(landed.pull, landed.seen, &mut rng);
+        self.regret += self.regrets.of(landed.seen.pull());
+        if self.course.add(&landed.seen, &self.setting.problem.price) {
+            self.curve.push(self.regret);
+        }
+        if self.course.rounds % ROUNDS_PER_NEWS == 0 {
+            (self.news)(ROUNDS_PER_NEWS);
+        }
+        ControlFlow::Continue(())
     }
 }
 
@@ -103,27 +134,29 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Adds a round.
-    pub(super) fn add(&mut self, seen: &Observation, price: &Price) {
+    /// Adds a round. Whether it is a checkpoint.
+    pub(super) fn add(&mut self, seen: &Observation, price: &Price) -> bool {
         self.rounds += 1;
         match seen.seen() {
             Seen::Rewarded { reward, .. } => self.reward += reward,
             Seen::Censored { .. } | Seen::Failed => self.censored += 1,
         }
         self.gain += seen.gain(price);
-        if self.checkpoints.get(self.rewards.len()) == Some(&self.rounds) {
+        let is_checkpoint = self.checkpoints.get(self.rewards.len()) == Some(&self.rounds);
+        if is_checkpoint {
             self.rewards.push(self.reward);
             self.gains.push(self.gain);
         }
+        is_checkpoint
     }
 
     /// The result.
-    pub(super) fn played(self) -> Played {
-        Played {
+    pub(super) fn played(self) -> PlayedRepetition {
+        PlayedRepetition {
             reward: self.rewards,
             gain: self.gains,
             censored: self.censored as f64 / self.rounds.max(1) as f64,
-            ..Played::default()
+            ..PlayedRepetition::default()
         }
     }
 }

@@ -10,9 +10,9 @@ pub trait Show: Send + Sync {
 }
 
 /// Where a study reports how far it is.
-pub struct Progress(Option<Box<dyn Show>>);
+pub struct StudyProgress(Option<Box<dyn Show>>);
 
-impl Progress {
+impl StudyProgress {
     /// Reports to this.
     pub fn shown_by(show: impl Show + 'static) -> Self {
         Self(Some(Box::new(show)))

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 
 use super::curve::checkpoints;
-use super::play::{Course, Played, seed_of};
+use super::play::{Course, PlayedRepetition, seed_of};
 use super::result::{Posed, Repetitions, Standing};
 use super::source::OWN_GRID;
 use crate::journal::{EndReason, Learned, Step, Syncing};
@@ -72,7 +72,7 @@ impl RealStudy {
         pool: &mut SlotPool,
         news: &News<'_>,
     ) -> Result<(Vec<Standing>, EndReason), RealError> {
-        let mut session = Session {
+        let mut session = StudySession {
             pool,
             signals: Signals::listen().map_err(RunError::from)?,
             wall: Wall {
@@ -90,7 +90,7 @@ impl RealStudy {
         let checkpoints = checkpoints(rounds);
         let problem = self.scenario.problem(limits.clone());
         let each = rounds * self.policies.len() as u64;
-        let mut whole: Vec<Vec<Played>> = vec![];
+        let mut whole: Vec<Vec<PlayedRepetition>> = vec![];
         for repetition in 0..self.repetitions {
             let count = Count {
                 done: Cell::new(repetition * each),
@@ -127,7 +127,7 @@ impl RealStudy {
     /// The limits: those of the scenario, or found by calibration, once for all policies. Or why they were not found.
     async fn limits(
         &self,
-        session: &mut Session<'_>,
+        session: &mut StudySession<'_>,
         news: &News<'_>,
     ) -> Result<Result<LimitGrid, EndReason>, RealError> {
         let policy = &self.scenario.policies[0];
@@ -193,7 +193,7 @@ impl RealStudy {
     /// first.
     fn standings(
         &self,
-        whole: &[Vec<Played>],
+        whole: &[Vec<PlayedRepetition>],
         checkpoints: &[u64],
         problem: &Problem,
     ) -> Vec<Standing> {
@@ -269,13 +269,13 @@ impl Watch for Side<'_> {
 }
 
 /// What all runs of a study share.
-struct Session<'a> {
+struct StudySession<'a> {
     pool: &'a mut SlotPool,
     signals: Signals,
     wall: Wall,
 }
 
-impl Session<'_> {
+impl StudySession<'_> {
     /// Lets runs take turns until all of them are done.
     async fn drive<'a>(
         &mut self,

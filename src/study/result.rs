@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::curve::checkpoints;
-use super::play::Played;
+use super::play::PlayedRepetition;
 use super::setting::Best;
 use super::source::OWN_GRID;
-use super::statistics::Running;
+use super::statistics::RunningMean;
 use crate::policy::{PolicyKind, Problem};
 
 /// A mean with its standard error. Unknown (null) if there is nothing to compute it from.
@@ -95,11 +95,11 @@ pub(super) struct Posed<'a> {
 /// Collects a standing: repetitions are added one by one, in order.
 pub(super) struct Repetitions {
     checkpoints: Vec<u64>,
-    regret: Vec<Running>,
-    reward: Vec<Running>,
-    gain: Vec<Running>,
-    censored: Running,
-    simple_regret: Running,
+    regret: Vec<RunningMean>,
+    reward: Vec<RunningMean>,
+    gain: Vec<RunningMean>,
+    censored: RunningMean,
+    simple_regret: RunningMean,
 }
 
 impl Repetitions {
@@ -109,18 +109,18 @@ impl Repetitions {
 
     /// With points at these rounds.
     pub(super) fn over(checkpoints: Vec<u64>) -> Self {
-        let none = || vec![Running::default(); checkpoints.len()];
+        let none = || vec![RunningMean::default(); checkpoints.len()];
         Self {
             regret: none(),
             reward: none(),
             gain: none(),
             checkpoints,
-            censored: Running::default(),
-            simple_regret: Running::default(),
+            censored: RunningMean::default(),
+            simple_regret: RunningMean::default(),
         }
     }
 
-    pub(super) fn add(&mut self, played: &Played) {
+    pub(super) fn add(&mut self, played: &PlayedRepetition) {
         for (sums, values) in [
             (&mut self.regret, &played.regret),
             (&mut self.reward, &played.reward),
@@ -139,15 +139,15 @@ impl Repetitions {
     pub(super) fn standing(&self, posed: &Posed<'_>, policy: &PolicyKind) -> Standing {
         let repetitions = self.censored.count();
         // Known only if every repetition has it.
-        let known = |running: &Running| {
+        let known = |running: &RunningMean| {
             let is_known = running.count() == repetitions && repetitions > 0;
             Estimate {
                 mean: is_known.then(|| running.mean()),
                 se: running.error().filter(|_| is_known),
             }
         };
-        let last = |sums: &[Running]| known(&sums.last().copied().unwrap_or_default());
-        let curve = |sums: &[Running]| {
+        let last = |sums: &[RunningMean]| known(&sums.last().copied().unwrap_or_default());
+        let curve = |sums: &[RunningMean]| {
             let points = self.checkpoints.iter().zip(sums);
             points
                 .filter(|(_, running)| running.count() == repetitions)

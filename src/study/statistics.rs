@@ -2,13 +2,13 @@
 
 /// Welford's running mean and sum of squares: one pass, no values kept, no digits lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Running {
+pub(super) struct RunningMean {
     count: u64,
     mean: f64,
     squares: f64,
 }
 
-impl Running {
+impl RunningMean {
     /// Adds a value.
     pub(super) fn add(&mut self, value: f64) {
         self.count += 1;
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn mean_deviation_and_error_are_those_of_the_textbook() {
-        let mut running = Running::default();
+        let mut running = RunningMean::default();
         assert_eq!(running.deviation(), None);
         for value in [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0] {
             running.add(value);

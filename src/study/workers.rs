@@ -7,7 +7,7 @@ use std::thread;
 
 use super::curve::checkpoints;
 use super::play::{play, seed_of};
-use super::progress::Progress;
+use super::progress::StudyProgress;
 use super::result::{Repetitions, Standing};
 use super::setting::Setting;
 use crate::policy::PolicyKind;
@@ -50,7 +50,7 @@ impl VirtualStudy {
 }
 
 /// Plays everything and returns the standings, setting by setting, in the order of the policies.
-pub fn play_all(plan: &VirtualStudy, progress: &Progress) -> Vec<Standing> {
+pub fn play_all(plan: &VirtualStudy, progress: &StudyProgress) -> Vec<Standing> {
     let meetings = plan.settings.len() * plan.policies.len();
     let games = (meetings as u64).saturating_mul(plan.repetitions);
     let checkpoints = checkpoints(plan.rounds);

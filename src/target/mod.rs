@@ -30,16 +30,17 @@ mod slots;
 #[doc(hidden)]
 pub mod wrapper;
 
-pub use outcome::{Failing, Guard, Inexact, Measured, Outcome};
+pub use crate::round::{Guard, Inexact};
+pub use outcome::{Failing, Measured, Outcome};
 pub use prepare::{PrepareError, PreparedTarget, prepare};
 pub use runner::{Cancel, Enforcement, Runner, Running};
-pub use running::{Ended, Ending, SlotPool, Start, Target};
+pub use running::{Ended, Ending, Ends, SlotPool, Start, Target};
 
 #[doc(hidden)]
 pub use {
     crate::simulated::{Ran, TargetError, VirtualTarget, recorded, synthetic},
     prepare::{dataset, measures_memory},
-    running::{Ends, InVirtualTime, PoolChange},
+    running::{InVirtualTime, PoolChange},
     serving::Serving,
     slots::{CpuClaim, allowed_cpus},
 };

@@ -4,33 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::round::{Observation, Pull};
-
-/// The fixed bound that a pull ran into. Hitting one is a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Guard {
-    /// On wall time, while the policy limits something else.
-    Wall,
-    /// On CPU time, while the policy limits something else.
-    Cpu,
-    /// On memory.
-    Memory,
-    /// On a forest's work, while the policy limits something else.
-    Work,
-}
-
-impl Guard {
-    /// Its name in scenarios.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Wall => "wall",
-            Self::Cpu => "cpu",
-            Self::Memory => "memory",
-            Self::Work => "work",
-        }
-    }
-}
+use crate::round::{Guard, Inexact, Observation, Pull};
 
 /// The outcome of a pull.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,37 +54,6 @@ pub struct Measured {
     pub signal: Option<i32>,
     /// Which values are less exact than the session promised.
     pub inexact: Inexact,
-}
-
-/// What was measured and limited less exactly than promised. Such numbers are lower bounds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Inexact {
-    /// CPU time.
-    pub cpu: bool,
-    /// Memory.
-    pub memory: bool,
-}
-
-impl Inexact {
-    /// The journal's word for it: `cpu`, `memory` or `cpu,memory`. `None` if everything is exact.
-    pub fn name(self) -> Option<&'static str> {
-        match (self.cpu, self.memory) {
-            (false, false) => None,
-            (true, false) => Some("cpu"),
-            (false, true) => Some("memory"),
-            (true, true) => Some("cpu,memory"),
-        }
-    }
-
-    /// What is less exact than `promised`, which may be inexact itself.
-    #[must_use]
-    pub fn beyond(self, promised: Self) -> Self {
-        Self {
-            cpu: self.cpu && !promised.cpu,
-            memory: self.memory && !promised.memory,
-        }
-    }
 }
 
 impl Outcome {

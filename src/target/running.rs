@@ -120,8 +120,10 @@ pub struct SlotPool {
     /// Which limits are enforced, for the journal.
     pub enforcement: serde_json::Value,
     /// The CPUs that slots are pinned to, if they are.
+    #[doc(hidden)]
     pub cpus: super::CpuClaim,
     /// Changes of the slots, if they may come and go.
+    #[doc(hidden)]
     pub changes: Option<UnboundedReceiver<PoolChange>>,
 }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::limit::captime;
-use crate::limit::stage::{Book, levels};
+use crate::limit::test_bench::{Book, levels};
 use crate::limit::traces::leaving_nothing;
 use crate::test_run::program;
 

@@ -165,3 +165,45 @@ fn wrong_arrows_would_be_found() {
     let found: Vec<String> = used(text).into_iter().collect();
     assert_eq!(found, ["round", "space", "target"]);
 }
+
+/// The files and functions that a text names: `orchestrator/run.rs`, `Run::next`.
+fn named(text: &str) -> (Vec<&str>, Vec<(&str, &str)>) {
+    let quoted = || text.split('`').skip(1).step_by(2);
+    let files = quoted().filter(|word| word.ends_with(".rs"));
+    let functions = quoted().filter_map(|word| word.split('(').next()?.split_once("::"));
+    (files.collect(), functions.collect())
+}
+
+#[test]
+fn one_pull_takes_at_most_twelve_hops_and_each_is_where_the_page_says() {
+    let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let section = page
+        .split("\n## ")
+        .find(|text| text.starts_with("One pull in"));
+    let is_hop = |line: &&str| line.starts_with(|letter: char| letter.is_ascii_digit());
+    let hops: Vec<&str> = section.unwrap().lines().filter(is_hop).collect();
+    assert!((6..=12).contains(&hops.len()), "{hops:?}");
+    let all: Vec<String> = sources(&root().join("src"))
+        .iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    for hop in hops {
+        let (files, functions) = named(hop);
+        assert!(!(files.is_empty() && functions.is_empty()), "{hop}");
+        for file in files {
+            let below = [root().join("src"), root().join("src/target")];
+            assert!(
+                below.iter().any(|folder| folder.join(file).exists()),
+                "{file}: {hop}"
+            );
+        }
+        for (of, function) in functions {
+            let is_there = |text: &String| {
+                let declared = [format!("struct {of}"), format!("trait {of}")];
+                declared.iter().any(|words| text.contains(words))
+                    && text.contains(&format!("fn {function}"))
+            };
+            assert!(all.iter().any(is_there), "{of}::{function}: {hop}");
+        }
+    }
+}

@@ -267,7 +267,7 @@ fn the_picture_is_drawn_by_a_study_of_ours() {
     assert!(picture.contains("cumulative gain, mean ± standard error"));
 }
 
-/// The policy in CONTRIBUTING.md is compiled with the tests of the library, under `policy::epsilon_greedy`.
+/// The policy in CONTRIBUTING.md is compiled with the tests of the library, under `policy::walk_through`.
 #[test]
 fn the_policy_of_the_walk_through_is_the_one_that_is_compiled() {
     let text = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();

@@ -472,7 +472,11 @@ slots: 1
         let (_, outcomes) = story(&test_run.run_folder("forest"));
         assert_eq!(outcomes.len(), 2);
         for outcome in outcomes {
-            assert_eq!(outcome.guard.as_deref(), Some(guard), "{outcome:?}");
+            assert_eq!(
+                outcome.guard.map(captime::round::Guard::name),
+                Some(guard),
+                "{outcome:?}"
+            );
             let cpu = outcome.cpu.unwrap();
             assert!(guard == "work" || (0.2..0.4).contains(&cpu), "{cpu}");
         }

@@ -9,7 +9,7 @@ use super::importance;
 use super::kernel::{Level, View};
 use super::params::{Importance, Params, ParamsError};
 use super::stop::{Allowance, Consumed, Meter, Stop, Stopped, Watch};
-use super::tree::{Grower, Plan, Tree};
+use super::tree::{Grower, GrowthPlan, Tree};
 
 /// How a fit ended.
 #[derive(Debug)]
@@ -182,7 +182,7 @@ fn plan<'a>(
     params: &Params,
     mtry: usize,
     watch: &mut Watch<'_>,
-) -> Result<Plan<'a>, Stopped> {
+) -> Result<GrowthPlan<'a>, Stopped> {
     let y = data.target().y();
     let class_count = data.target().classes().len();
     // ranger truncates. A tree has at least one draw.
@@ -217,7 +217,7 @@ fn plan<'a>(
             None => View::of(column),
         })
     });
-    Ok(Plan {
+    Ok(GrowthPlan {
         columns: columns.collect::<Result<_, _>>()?,
         values: data
             .columns()
@@ -240,7 +240,11 @@ fn plan<'a>(
 }
 
 /// Grows all trees, on the calling thread alone or on several. A tree does not depend on the thread that grows it.
-fn grow_all(plan: &Plan<'_>, params: &Params, meter: &Meter<'_>) -> Result<Vec<Tree>, Stopped> {
+fn grow_all(
+    plan: &GrowthPlan<'_>,
+    params: &Params,
+    meter: &Meter<'_>,
+) -> Result<Vec<Tree>, Stopped> {
     let threads = params.threads.min(params.trees);
     let next = AtomicUsize::new(0);
     let work = |keep: &mut dyn FnMut(usize, Tree)| {

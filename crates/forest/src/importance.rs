@@ -5,7 +5,7 @@ use super::forest::Forest;
 use super::predict::winner;
 use super::sample::Sampler;
 use super::stop::{Stopped, Watch};
-use super::tree::{Plan, Tree};
+use super::tree::{GrowthPlan, Tree};
 
 /// Decrease of impurity by predictor, per tree.
 pub(super) fn impurity(trees: &[Tree], predictors: usize) -> Vec<f64> {
@@ -24,7 +24,7 @@ pub(super) fn impurity(trees: &[Tree], predictors: usize) -> Vec<f64> {
 
 /// How much a tree's error on its out-of-bag rows grows when a predictor is shuffled among them, averaged over trees.
 pub(super) fn permutation(
-    plan: &Plan<'_>,
+    plan: &GrowthPlan<'_>,
     trees: &[Tree],
     watch: &mut Watch<'_>,
 ) -> Result<Vec<f64>, Stopped> {
@@ -73,7 +73,7 @@ fn out_of_bag<'a>(rows: &'a [u32], counts: &'a [u32]) -> impl Iterator<Item = u3
 
 /// Mean squared error or share of wrong classes of one tree, with one predictor taken from other rows.
 fn error(
-    plan: &Plan<'_>,
+    plan: &GrowthPlan<'_>,
     tree: &Tree,
     rows: &[u32],
     shuffled: Option<(u16, &[u32])>,
@@ -104,7 +104,7 @@ const LEAF_STRETCH: usize = 256;
 const LEAF_STEPS: usize = 16;
 
 /// The value of the leaf in which a row ends. The row that is read may depend on the predictor.
-fn leaf(plan: &Plan<'_>, tree: &Tree, row: impl Fn(u16) -> u32) -> f64 {
+fn leaf(plan: &GrowthPlan<'_>, tree: &Tree, row: impl Fn(u16) -> u32) -> f64 {
     tree.leaf(|node, _| {
         let column = &plan.columns[usize::from(node.predictor)];
         let code = column.code(row(node.predictor));

@@ -73,7 +73,7 @@ impl Tree {
 }
 
 /// What all trees of a forest have in common.
-pub(super) struct Plan<'a> {
+pub(super) struct GrowthPlan<'a> {
     pub(super) columns: Vec<View<'a>>,
     /// The values behind the codes of each column, ascending.
     pub(super) values: Vec<&'a [f64]>,
@@ -104,7 +104,7 @@ const SLOT_STRETCH: usize = 512;
 /// Words of a bitmap that take as long as one row of one predictor.
 pub(super) const WORDS_PER_STEP: usize = 4;
 
-impl Plan<'_> {
+impl GrowthPlan<'_> {
     /// How often each training row is drawn for a tree.
     pub(super) fn draw_rows(
         &self,
@@ -140,7 +140,7 @@ struct Waiting {
 
 /// Grows trees on one thread, reusing its memory.
 pub(super) struct Grower<'a> {
-    plan: &'a Plan<'a>,
+    plan: &'a GrowthPlan<'a>,
     scratch: Scratch,
     class_scratch: Option<ClassScratch>,
     counts: Vec<u32>,
@@ -161,7 +161,7 @@ pub(super) struct Grower<'a> {
 }
 
 impl<'a> Grower<'a> {
-    pub(super) fn new(plan: &'a Plan<'a>) -> Self {
+    pub(super) fn new(plan: &'a GrowthPlan<'a>) -> Self {
         let distinct = plan.most_distinct();
         let predictors = plan.columns.len();
         Self {

@@ -20,7 +20,7 @@ use super::guardian::{self, Guardian};
 use super::launch::{Input, Launch, Limits, Output};
 use super::level::Level;
 use super::report::Report;
-use super::wire::{self, Answer, CANCEL, Frame, Hello, PING};
+use super::wire::{self, CANCEL, Frame, Hello, PING, Reply};
 use super::{cgroup, log, sys, tree};
 
 /// How supervisors are started.
@@ -319,8 +319,8 @@ impl Connection {
                 self.state = State::Idle;
                 return Ok(Some(Event::Ready(hello.map(|hello| self.hello = hello))));
             }
-            Frame::Answer => {
-                let answer = Answer::read(body)?;
+            Frame::Reply => {
+                let answer = Reply::read(body)?;
                 log::write(self.pid, answer.messages);
                 self.is_last = answer.is_last;
                 if self.state == State::Running(answer.number) {

@@ -20,7 +20,7 @@ use super::log::{self, Message};
 use super::slot::{self, Options, Slot};
 use super::sys;
 use super::watch;
-use super::wire::{self, Answer, CANCEL, Frame, Hello, PING, RUN};
+use super::wire::{self, CANCEL, Frame, Hello, PING, RUN, Reply};
 
 /// Prepares this process to supervise: it ignores signals (except, if asked, those that ask to stop), inherits all orphans,
 /// dumps no core, and cannot be traced by other processes of its user.
@@ -195,13 +195,13 @@ fn answer_requests(
                     .to_owned(),
             ));
         }
-        let answer = Answer {
+        let answer = Reply {
             number,
             result,
             is_last,
             messages: log::take(),
         };
-        (&line.socket).write_all(&wire::frame(Frame::Answer, &answer.write()?))?;
+        (&line.socket).write_all(&wire::frame(Frame::Reply, &answer.write()?))?;
         // The command may have stopped it.
         if let Some(guardian) = rustix::process::getppid() {
             let _ = rustix::process::kill_process(guardian, Signal::CONT);

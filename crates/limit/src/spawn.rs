@@ -12,7 +12,7 @@ use super::capture::Stream;
 use super::contain::Contain;
 use super::error::LimitError;
 use super::launch::{Input, Launch, Limits, Output};
-use super::sys::{self, CloneMode, Page, Plan, PlanParts, SpawnFailure, Spawned, Step};
+use super::sys::{self, ChildPlan, ChildPlanParts, CloneMode, Page, SpawnFailure, Spawned, Step};
 
 /// Where programs are looked for without `PATH`, as `execvp` does.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -28,7 +28,7 @@ pub(super) struct Started {
 /// A command ready to start: everything that needs memory or descriptors has been done.
 #[derive(Debug)]
 pub(super) struct Prepared<'a> {
-    plan: Plan,
+    plan: ChildPlan,
     launch: &'a Launch,
     limits: &'a Limits,
     sinks: [Sink; 2],
@@ -55,7 +55,7 @@ impl<'a> Prepared<'a> {
             sinks[0].written().unwrap_or(own_stdout.as_raw_fd()),
             sinks[1].written().unwrap_or(own_stderr.as_raw_fd()),
         ];
-        let plan = Plan::new(PlanParts {
+        let plan = ChildPlan::new(ChildPlanParts {
             candidates: candidates(program, &environment)?,
             arguments: texts("an argument", launch.command.iter().cloned())?,
             environment: texts("a variable", environment.into_iter().map(joined))?,

@@ -13,7 +13,9 @@ pub(super) use descriptors::{receive_descriptor, send_descriptor};
 pub(super) use signals::{
     Watched, changed, is_ready, quiet_signals, readable, stop_signal, stop_signals, wait,
 };
-pub(super) use spawn::{CloneMode, Page, Plan, PlanParts, SpawnFailure, Spawned, Step, spawn};
+pub(super) use spawn::{
+    ChildPlan, ChildPlanParts, CloneMode, Page, SpawnFailure, Spawned, Step, spawn,
+};
 pub(super) use startup::{SUPERVISE, is_linked};
 
 use std::ffi::c_int;
@@ -24,6 +26,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::Signal;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
@@ -178,9 +181,12 @@ pub(super) fn unshare(flags: rustix::thread::UnshareFlags) -> io::Result<()> {
 
 /// Signals every other process of the PID namespace at once, forks included, if this process is its first.
 pub(super) fn signal_namespace(signal: Signal) {
-    if rustix::process::getpid().is_init() {
-        // SAFETY: signals processes of this namespace only, and never this one.
-        unsafe { libc::kill(-1, signal.as_raw()) };
+    let every_other = nix::unistd::Pid::from_raw(-1);
+    if rustix::process::getpid().is_init()
+        && let Ok(signal) = nix::sys::signal::Signal::try_from(signal.as_raw())
+    {
+        // If this fails, no process is left to signal.
+        let _ = nix::sys::signal::kill(every_other, signal);
     }
 }
 
@@ -215,13 +221,17 @@ pub(super) fn start_loopback() {
         rest: [0; 22],
     };
     request.name[..2].copy_from_slice(b"lo");
-    // SAFETY: the request is as large as the kernel's, and lives longer than the call; the socket is closed again.
+    let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
+    let Ok(socket) = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None) else {
+        return;
+    };
+    // SAFETY: the request is as large as the kernel's, and lives longer than the call, which only reads it.
     unsafe {
-        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
-        if socket >= 0 {
-            libc::ioctl(socket, libc::SIOCSIFFLAGS, ptr::from_mut(&mut request));
-            libc::close(socket);
-        }
+        libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCSIFFLAGS,
+            ptr::from_ref(&request),
+        );
     }
 }
 

@@ -83,7 +83,7 @@ pub(super) fn run(
             return Err(error);
         }
     };
-    let mut run = Run {
+    let mut run = WatchedRun {
         slot,
         limits,
         leaf,
@@ -114,7 +114,7 @@ pub(super) fn run(
     Ok(run.report(cause, left_behind, launch))
 }
 
-struct Run<'a> {
+struct WatchedRun<'a> {
     slot: &'a mut Slot,
     limits: &'a Limits,
     leaf: Option<Leaf>,
@@ -138,7 +138,7 @@ struct Run<'a> {
     has_escaped: bool,
 }
 
-impl Run<'_> {
+impl WatchedRun<'_> {
     /// Waits until the main process has ended or must be ended, and says why.
     fn watch(&mut self, line: &mut Line) -> Result<Cause, LimitError> {
         let wall = self.limits.wall.map(|wall| self.start.after(wall));

@@ -56,7 +56,7 @@ pub(super) enum Frame {
     /// A `Result<Hello, LimitError>` as JSON.
     Hello = b'H',
     /// The answer to a request to run.
-    Answer = b'A',
+    Reply = b'A',
     /// The answer to a ping.
     Pong = b'P',
 }
@@ -74,7 +74,7 @@ pub(super) fn take_frame(inbox: &mut Vec<u8>) -> io::Result<Option<(Frame, Vec<u
     let Some((&[kind, length @ ..], rest)) = inbox.split_first_chunk::<SHORT>() else {
         return Ok(None);
     };
-    let kind = [Frame::Process, Frame::Hello, Frame::Answer, Frame::Pong]
+    let kind = [Frame::Process, Frame::Hello, Frame::Reply, Frame::Pong]
         .into_iter()
         .find(|frame| *frame as u8 == kind)
         .ok_or(io::ErrorKind::InvalidData)?;
@@ -284,7 +284,7 @@ fn read_message(from: &mut impl Read) -> io::Result<Vec<u8>> {
 
 /// What comes of a request to run.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Reply {
     pub number: u64,
     pub result: Result<Report, LimitError>,
     /// Whether the supervisor is not fit for another run.
@@ -293,7 +293,7 @@ pub(super) struct Answer {
     pub messages: Vec<Message>,
 }
 
-impl Answer {
+impl Reply {
     /// The body of its frame: the account, then what was captured as plain bytes.
     ///
     /// The command is left out: the other side knows it.
@@ -435,18 +435,18 @@ mod tests {
             extra in prop::collection::vec(any::<u8>(), 1..9),
         ) {
             let whole = any_answer(head.clone()).write().unwrap();
-            let read = Answer::read(&whole).unwrap();
+            let read = Reply::read(&whole).unwrap();
             prop_assert_eq!(read.result.unwrap().stdout.unwrap().head, head);
             prop_assert_eq!(read.messages, [Message::Debug("woken".to_owned())]);
-            prop_assert!(Answer::read(&whole[..cut.index(whole.len())]).is_err());
-            prop_assert!(Answer::read(&[whole, extra].concat()).is_err());
+            prop_assert!(Reply::read(&whole[..cut.index(whole.len())]).is_err());
+            prop_assert!(Reply::read(&[whole, extra].concat()).is_err());
         }
 
         #[test]
         fn random_bytes_are_not_a_request(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             // Eight bytes that say more than there is, or counts and kinds that do not exist: nothing of it may pass or panic.
             prop_assert!(read_request(&mut bytes.as_slice()).is_err());
-            prop_assert!(Answer::read(&bytes).is_err());
+            prop_assert!(Reply::read(&bytes).is_err());
             // The same behind a length that is right.
             let mut sealed = (bytes.len() as u64).to_le_bytes().to_vec();
             sealed.extend(&bytes);
@@ -458,13 +458,13 @@ mod tests {
             body in prop::collection::vec(any::<u8>(), 0..50),
             cut in any::<prop::sample::Index>(),
         ) {
-            let message = frame(Frame::Answer, &body);
+            let message = frame(Frame::Reply, &body);
             let (first, rest) = message.split_at(cut.index(message.len()));
             let mut inbox = first.to_vec();
             prop_assert_eq!(take_frame(&mut inbox).unwrap(), None);
             inbox.extend(rest);
             inbox.push(Frame::Pong as u8);
-            prop_assert_eq!(take_frame(&mut inbox).unwrap(), Some((Frame::Answer, body)));
+            prop_assert_eq!(take_frame(&mut inbox).unwrap(), Some((Frame::Reply, body)));
             prop_assert_eq!(inbox, [Frame::Pong as u8]);
         }
     }
@@ -474,7 +474,7 @@ mod tests {
         assert!(take_frame(&mut vec![0; SHORT]).is_err());
     }
 
-    fn any_answer(head: Vec<u8>) -> Answer {
+    fn any_answer(head: Vec<u8>) -> Reply {
         let report = serde_json::json!({
             "cause": "none", "exit_code": 0, "signal": null, "wall_seconds": 1.5, "cpu_seconds": 1.0, "user_seconds": 0.5,
             "system_seconds": 0.5, "peak_memory_bytes": 4096, "left_behind": 0, "level": "subreaper", "contain": "off",
@@ -485,7 +485,7 @@ mod tests {
             head,
             ..Captured::default()
         });
-        Answer {
+        Reply {
             number: 3,
             result: Ok(report),
             is_last: false,

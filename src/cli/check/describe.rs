@@ -2,12 +2,10 @@
 
 use std::io::{Result, Write};
 
-use rand::RngExt;
-
 use crate::orchestrator::{Earlier, target_seed};
 use crate::policy::PolicyKind;
 use crate::quantity::{counted, seconds};
-use crate::round::{ArmId, Limit, LimitGrid, Pull, Purpose, Round, randomness};
+use crate::round::{ArmId, Limit, LimitGrid, Pull, Purpose, Round, instance_of, randomness};
 use crate::scenario::{
     LimitSource, Pin, Reward, Scenario, ScoreForm, ScorePlace, ScoreSource, Slots, Target,
 };
@@ -500,7 +498,7 @@ fn samples(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
     let mut scenario = scenario.clone();
     let places = sample_arms(&mut scenario);
     let scenario = &scenario;
-    let instances = scenario.target.instances().len() as u32;
+    let instances = scenario.target.instances().len();
     for (k, place) in places.into_iter().enumerate() {
         let limit = limits[k.min(limits.len() - 1)];
         let (arm, round) = (ArmId::from_index(place), Round(k as u64 + 1));
@@ -513,11 +511,8 @@ fn samples(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
             (_, Some(_)) => "an arm drawn from the space".into(),
         };
         writeln!(to, "\n  {label}, limit {amount}: {configuration}")?;
-        let instance = (instances > 0).then(|| {
-            randomness(scenario.seed, round, Purpose::Instance).random_range(0..instances)
-        });
         let pull = Pull {
-            instance,
+            instance: instance_of(scenario.seed, round, None, instances),
             ..Pull::new(arm, limit)
         };
         let seed = target_seed(scenario.seed, round);

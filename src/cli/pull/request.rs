@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rand::RngExt;
 use serde_json::{Map, Value, json};
 
 use super::Bad;
@@ -11,7 +10,7 @@ use crate::nearest::nearest;
 use crate::orchestrator::target_seed;
 use crate::quantity;
 use crate::resource::Resource;
-use crate::round::{ArmId, Limit, Pull, Purpose, Round, randomness};
+use crate::round::{ArmId, Limit, Pull, Round, instance_of};
 use crate::scenario::Scenario;
 use crate::space::open::PointError;
 use crate::space::{self, ABSENT, Configuration, OpenSpace};
@@ -334,9 +333,8 @@ impl<'s> Requests<'s> {
 
     /// The training instance of this line.
     fn drawn(&self, round: Round) -> Option<u32> {
-        let mut rng = randomness(self.scenario.seed, round, Purpose::Instance);
-        let count = self.training.len();
-        (count > 0).then(|| self.training[rng.random_range(0..count)])
+        let drawn = instance_of(self.scenario.seed, round, None, self.training.len());
+        drawn.map(|place| self.training[place as usize])
     }
 }
 

@@ -19,7 +19,7 @@ use crate::scenario::{Compare, Resource, Scenario, shell_word};
 use crate::target::paste::{Paster, command_line, use_line};
 
 /// Everything the summary shows.
-pub(in crate::cli) struct Summary<'a> {
+pub(in crate::cli) struct RunSummary<'a> {
     pub(in crate::cli) scenario: &'a Scenario,
     pub(in crate::cli) state: &'a State,
     pub(in crate::cli) account: &'a Account,
@@ -39,11 +39,11 @@ const MOST_REASONS: usize = 3;
 /// How many lines of stderr are shown with a reason.
 const MOST_WORDS: usize = 4;
 
-impl Summary<'_> {
+impl RunSummary<'_> {
     pub(in crate::cli) fn write(&self, to: &mut dyn Write) -> Result<()> {
         writeln!(to, "{}: {}", self.scenario.name, self.ended())?;
         writeln!(to)?;
-        let answer = Answer {
+        let answer = AnswerText {
             verdict: self.verdict,
             words: self.words,
             scenario: Some(self.scenario),
@@ -268,14 +268,14 @@ fn last_words(stderr: &str) -> Vec<&str> {
 }
 
 /// The answer as `run` and `best` print it.
-pub(in crate::cli) struct Answer<'a> {
+pub(in crate::cli) struct AnswerText<'a> {
     pub(in crate::cli) verdict: &'a Verdict,
     pub(in crate::cli) words: &'a Words<'a>,
     /// For a command line to paste, if the scenario's files are still there.
     pub(in crate::cli) scenario: Option<&'a Scenario>,
 }
 
-impl Answer<'_> {
+impl AnswerText<'_> {
     /// The result in three sentences, then the figures.
     pub(in crate::cli) fn write(&self, to: &mut dyn Write) -> Result<()> {
         let (verdict, words) = (self.verdict, self.words);

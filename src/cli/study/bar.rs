@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::study::{Progress, Show};
+use crate::study::{Show, StudyProgress};
 
 struct Bar(ProgressBar);
 
 /// A bar over this many rounds, or seconds of virtual time. Nothing if stderr is not a terminal.
-pub(super) fn on_terminal(all: u64) -> Progress {
+pub(super) fn on_terminal(all: u64) -> StudyProgress {
     if !std::io::stderr().is_terminal() {
-        return Progress::silent();
+        return StudyProgress::silent();
     }
     let bar = ProgressBar::new(all);
     let template = "{bar:32} {percent:>3} %  {msg}  {elapsed} elapsed, {eta} left";
@@ -20,7 +20,7 @@ pub(super) fn on_terminal(all: u64) -> Progress {
         bar.set_style(style);
     }
     bar.enable_steady_tick(Duration::from_millis(250));
-    Progress::shown_by(Bar(bar))
+    StudyProgress::shown_by(Bar(bar))
 }
 
 impl Show for Bar {

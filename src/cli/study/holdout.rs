@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use super::{
-    Exit, Failure, Format, REPETITIONS, StudyArgs, folder, given_policies, needs_list, progress,
-    refused_study, scenario, slots, threads, write_json,
+    Exit, Failure, REPETITIONS, StudyArgs, StudyFormat, folder, given_policies, needs_list,
+    progress, refused_study, scenario, slots, threads, write_json,
 };
 use crate::quantity;
 use crate::study::holdout::{self, Holdout, HoldoutPlan, Marks, Unit, judge_all};
@@ -71,12 +71,12 @@ pub(super) fn run(args: &StudyArgs) -> Result<Exit, Failure> {
     }
     let mut stdout = BufWriter::new(io::stdout().lock());
     match args.format {
-        Format::Text if by_scenario.len() > 1 => {
+        StudyFormat::Text if by_scenario.len() > 1 => {
             holdout::text_of_several(&by_scenario, &mut stdout)?;
         }
-        Format::Text => holdout::text(&marks, &mut stdout)?,
-        Format::Json => write_json(&marks, &mut stdout)?,
-        Format::Csv => holdout::summary_csv(&marks, &mut stdout)?,
+        StudyFormat::Text => holdout::text(&marks, &mut stdout)?,
+        StudyFormat::Json => write_json(&marks, &mut stdout)?,
+        StudyFormat::Csv => holdout::summary_csv(&marks, &mut stdout)?,
     }
     stdout.flush()?;
     Ok(Exit::Done)
@@ -84,13 +84,13 @@ pub(super) fn run(args: &StudyArgs) -> Result<Exit, Failure> {
 
 /// A budget as it is written.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Budget {
+pub(super) struct HoldoutBudget {
     amount: f64,
     unit: Unit,
 }
 
 /// Reads `10h`, or `0.1B`: one tenth of what one run of every arm costs at the largest limit.
-pub(super) fn budget(text: &str) -> Result<Budget, String> {
+pub(super) fn budget(text: &str) -> Result<HoldoutBudget, String> {
     let sweeps = text.trim().strip_suffix('B');
     let (amount, unit) = match sweeps.map(|number| number.trim().parse::<f64>()) {
         Some(Ok(amount)) => (amount, Unit::Sweeps),
@@ -102,7 +102,7 @@ pub(super) fn budget(text: &str) -> Result<Budget, String> {
         }
     };
     if amount.is_finite() && amount > 0.0 {
-        Ok(Budget { amount, unit })
+        Ok(HoldoutBudget { amount, unit })
     } else {
         Err(format!(
             "`{text}` is not a budget; write it like `10h` or `0.1B`"
@@ -111,7 +111,7 @@ pub(super) fn budget(text: &str) -> Result<Budget, String> {
 }
 
 /// All budgets in one unit.
-fn budgets(given: &[Budget]) -> Result<(Vec<f64>, Unit), Failure> {
+fn budgets(given: &[HoldoutBudget]) -> Result<(Vec<f64>, Unit), Failure> {
     let unit = given[0].unit;
     if given.iter().any(|budget| budget.unit != unit) {
         let message = "`--budget` mixes times and B";

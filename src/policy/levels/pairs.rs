@@ -4,6 +4,7 @@ use rand::seq::index::sample;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
+use super::turn::LevelsTurn;
 use super::{Parameters, levels_of};
 use crate::policy::beta::{draw_beta, own_rng};
 use crate::policy::estimate::{Estimates, PullEvidence};
@@ -84,7 +85,7 @@ pub(in crate::policy) struct Pairs {
     promise: Vec<f64>,
     /// How many arms were tried, where they are tried in their order, as on an open space.
     tried: usize,
-    last: Last,
+    last: Last<usize, LevelsTurn>,
 }
 
 impl Pairs {
@@ -141,7 +142,7 @@ impl Pairs {
         }
     }
 
-    fn draw(&self, rng: &mut dyn Rng) -> Last {
+    fn draw(&self, rng: &mut dyn Rng) -> Last<usize, LevelsTurn> {
         let mut rng = own_rng(rng);
         let (arms, points) = (self.estimates.arms(), self.points());
         let arms: Vec<usize> = if arms * points <= ALL {

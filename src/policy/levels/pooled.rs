@@ -1,4 +1,4 @@
-//! What the runs of all arms together showed: how often a level is the last, and where nobody ended.
+//! What the runs of all arms together showed: how often a level is the last, and where no run ended.
 
 use super::arm::Shown;
 use super::belief::MOST;
@@ -8,7 +8,7 @@ use super::belief::MOST;
 const HOPELESS: u32 = 4;
 const RETRY: u64 = 10;
 /// A level is left out if runs outlived it on so many instances and none ended in it or below. Instances, not runs: all arms meet
-/// the same ones first, and a single one that nobody solves says nothing about the level.
+/// the same ones first, and a single one that no arm solves says nothing about the level.
 const SILENT: usize = 8;
 /// The least that a run is charged for, as a part of the smallest limit.
 const LEAST: f64 = 0.01;
@@ -114,7 +114,7 @@ impl Pooled {
         (0..self.top()).take_while(is_idle).count()
     }
 
-    /// Whether an arm leaves out a position at a level, because nobody ever ended there.
+    /// Whether an arm leaves out a position at a level, because no run ever ended there.
     pub(super) fn is_hopeless(&self, arm: usize, position: usize, level: usize) -> bool {
         let Some(trial) = self.trials.get(position) else {
             return false;

@@ -10,6 +10,7 @@ use super::pooled::Pooled;
 use super::rungs::Window;
 use super::sequence::Sequence;
 use super::similar::Similar;
+use super::turn::LevelsTurn;
 use super::{Parameters, levels_of};
 use crate::policy::beta::own_rng;
 use crate::policy::estimate::Estimates;
@@ -62,7 +63,7 @@ pub(in crate::policy) struct Staged {
     is_beaten: Vec<bool>,
     /// All arms, the largest posterior mean first.
     order: Vec<u32>,
-    last: Last<Chosen>,
+    last: Last<Chosen, LevelsTurn>,
 }
 
 /// A pull that was considered.
@@ -225,7 +226,7 @@ impl Staged {
                 let reached = self.limits.iter().take_while(|own| **own <= reach);
                 let shown = Shown::Outlived {
                     levels: reached.count(),
-                    // Cut off early it told less than was asked for; asking again would bring no more.
+                    // It was cut off early and showed less than was requested. Another request would show no more.
                     assumed: level + 1,
                 };
                 (shown, Some(reach.min(top)))

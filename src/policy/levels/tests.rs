@@ -108,7 +108,7 @@ fn sweep(matrix: &Matrix) -> f64 {
 fn with_enough_budget_the_answer_is_the_best_arm_of_the_training_instances() {
     let instances = 12;
     let row = |of: &dyn Fn(usize) -> f64| (0..instances).map(of).collect::<Vec<f64>>();
-    // Survival curves cross: who ends much early ends nothing later.
+    // Survival curves cross: an arm that ends much early ends nothing later.
     let crossing = |early: usize| row(&|j| if j < early { 0.2 } else { NEVER });
     let late = |seconds: f64| row(&|_| seconds);
     // Good only on one rare hard instance.

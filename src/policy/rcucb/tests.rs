@@ -17,8 +17,8 @@ fn problem(arms: usize, limits: usize) -> Problem {
 }
 
 fn policy(spec: &str, problem: &Problem) -> Rcucb {
-    match PolicyKind::parse(spec).unwrap() {
-        PolicyKind::Rcucb(parameters) => new(&parameters, problem),
+    match PolicyKind::parse(spec).unwrap().0 {
+        crate::policy::Listed::Rcucb(parameters) => new(&parameters, problem),
         _ => unreachable!("the specs of these tests are rcucb's"),
     }
 }

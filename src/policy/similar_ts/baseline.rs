@@ -16,13 +16,13 @@ const SHRINK: f64 = 2.0;
 
 /// A run, reduced to cells: it outlasted the first `survived` and, if it ended, did so in the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Run {
+pub(super) struct PastRun {
     /// The arm's place in the pool.
     pub place: u32,
     pub instance: u32,
     pub survived: u16,
     pub is_ended: bool,
-    /// Cells that an earlier run of the arm on this instance had told about.
+    /// Cells that an earlier run of the arm on this instance had shown.
     pub known: u16,
 }
 
@@ -91,7 +91,7 @@ impl Baseline {
     }
 
     /// How much a run counts in a cell.
-    pub fn weight(&self, run: &Run, cell: usize) -> f64 {
+    pub fn weight(&self, run: &PastRun, cell: usize) -> f64 {
         if cell < usize::from(run.known) {
             self.again
         } else {
@@ -100,7 +100,7 @@ impl Baseline {
     }
 
     /// Learns it anew from all runs, each arm's hazards taken as `ratio(place, cell)` times the usual ones.
-    pub fn fit(&mut self, runs: &[Run], ratio: impl Fn(u32, usize) -> f64) {
+    pub fn fit(&mut self, runs: &[PastRun], ratio: impl Fn(u32, usize) -> f64) {
         let all = self.tally(runs, &ratio, 1, |_| 0, |_, cell| self.mean(cell));
         // As if one run had ended in every cell and one had not.
         let usual = all.hazards(|_| (std::f64::consts::LN_2, 1.0));
@@ -110,7 +110,7 @@ impl Baseline {
             return;
         }
         let shrunk = |cell: usize| (SHRINK * usual[cell], SHRINK);
-        let one_of = |run: &Run| run.instance as usize % instances;
+        let one_of = |run: &PastRun| run.instance as usize % instances;
         let each = self.tally(runs, &ratio, instances, one_of, |_, cell| usual[cell]);
         self.sort_instances(&each.hazards(shrunk));
         let by_class = self.tally(
@@ -167,12 +167,12 @@ impl Baseline {
     /// Ends and time at risk by group of runs; `hazard` is what is taken for usual until then.
     fn tally(
         &self,
-        runs: &[Run],
+        runs: &[PastRun],
         ratio: &impl Fn(u32, usize) -> f64,
         groups: usize,
-        group: impl Fn(&Run) -> usize,
+        group: impl Fn(&PastRun) -> usize,
         hazard: impl Fn(usize, usize) -> f64,
-    ) -> Tally {
+    ) -> CellSums {
         let cells = self.cells;
         let mut sums = vec![(0.0, 0.0); groups * cells];
         for run in runs {
@@ -190,17 +190,17 @@ impl Baseline {
                 sum.1 += weight * ratio * share;
             }
         }
-        Tally { cells, sums }
+        CellSums { cells, sums }
     }
 }
 
 /// Ends and time at risk, per group and cell.
-struct Tally {
+struct CellSums {
     cells: usize,
     sums: Vec<(f64, f64)>,
 }
 
-impl Tally {
+impl CellSums {
     /// Ends over time at risk, after adding so many ends and so much time to each cell.
     fn hazards(&self, prior: impl Fn(usize) -> (f64, f64)) -> Vec<f64> {
         let hazard = |(place, (ends, at_risk)): (usize, &(f64, f64))| {
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     /// Runs on easy and hard instances of arms that are as fast as usual or twice as fast; two cells.
-    fn runs() -> Vec<Run> {
+    fn runs() -> Vec<PastRun> {
         let mut runs = vec![];
         for number in 0..4000_u32 {
             let (place, instance) = (number % 2, number / 2 % 10);
@@ -224,7 +224,7 @@ mod tests {
             let hazard = if instance < 5 { 0.2 } else { 1.0 } * f64::from(place + 1);
             let quantile = f64::from(number / 20 % 200) / 200.0;
             let end = -(1.0 - quantile).ln() / hazard;
-            runs.push(Run {
+            runs.push(PastRun {
                 place,
                 instance,
                 survived: (end as u16).min(2),
@@ -257,7 +257,7 @@ mod tests {
     fn an_echo_counts_as_little_as_it_tells() {
         let mut baseline = Baseline::unknown(3, 4);
         baseline.again = 0.25;
-        let run = Run {
+        let run = PastRun {
             place: 0,
             instance: 1,
             survived: 3,

@@ -1,6 +1,6 @@
 //! What was seen of one arm, and of all of them together.
 
-use super::baseline::{Baseline, Run, share_at_risk};
+use super::baseline::{Baseline, PastRun, share_at_risk};
 
 /// What was seen of one arm.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ impl Evidence {
     }
 
     /// Enters a run.
-    pub fn add(&mut self, run: &Run, baseline: &Baseline) {
+    pub fn add(&mut self, run: &PastRun, baseline: &Baseline) {
         let cells = self.brought.len();
         let start = baseline.class(run.instance) * cells;
         let survived = usize::from(run.survived);

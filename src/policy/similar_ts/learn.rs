@@ -3,7 +3,7 @@
 use rand_pcg::Pcg64Mcg;
 
 use super::SimilarTs;
-use super::baseline::{NO_INSTANCE, Run};
+use super::baseline::{NO_INSTANCE, PastRun};
 use super::belief::{Ground, Mean, Ratio, Weights, cells, curve};
 use super::evidence::{Ends, Evidence};
 use super::{similar, tune};
@@ -25,7 +25,7 @@ impl SimilarTs {
         let instance = seen.pull().instance.unwrap_or(NO_INSTANCE);
         let evidence = self.pool.members[place].evidence.as_ref();
         let known = evidence.and_then(|evidence| evidence.reached.get(instance as usize));
-        let run = Run {
+        let run = PastRun {
             place: place as u32,
             instance,
             survived: ended.unwrap_or(reached) as u16,
@@ -66,7 +66,7 @@ impl SimilarTs {
     /// Compares a run with an earlier one of the same arm on the same instance that had not ended so far: did this one?
     ///
     /// If runs were independent, some would. If none does, they are echoes, and hardly count.
-    fn compare(&mut self, run: &Run) {
+    fn compare(&mut self, run: &PastRun) {
         let cells = self.costs.len();
         let known = usize::from(run.known);
         if known == 0 || known >= cells {
@@ -88,7 +88,7 @@ impl SimilarTs {
     pub(super) fn fit(&mut self, seed: u64) {
         if self.parameters.population {
             self.pool.newcomers(self.weights);
-            // What is usual depends on who ran, and who is fast on what is usual.
+            // What is usual depends on the arms that ran, and which arm is fast depends on what is usual.
             for _ in 0..2 {
                 self.fit_baseline();
                 self.fit_similar(seed);

@@ -28,13 +28,13 @@ pub struct Parameters {
     /// ever. Without instances (the paper's problems) the pair is all that is asked for.
     pub full: f64,
     /// How the answer is picked.
-    pub recommend: Answer,
+    pub recommend: SimilarRecommend,
 }
 
 /// How the answer is picked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum SimilarRecommend {
     /// The largest gain believed, similar arms included.
     Posterior,
     /// The rule of all other policies.
@@ -46,9 +46,9 @@ pub enum Answer {
 impl PolicyParameters for Parameters {
     fn read(options: &mut Options) -> Self {
         let answers = [
-            ("posterior", Answer::Posterior),
-            ("safe", Answer::Safe),
-            ("best", Answer::Best),
+            ("posterior", SimilarRecommend::Posterior),
+            ("safe", SimilarRecommend::Safe),
+            ("best", SimilarRecommend::Best),
         ];
         let strength = options.number("strength", f64::NAN, "a number above 0", |number| {
             number.is_finite() && number > 0.0

@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::belief::{Draw, Mean, cells};
 use super::pool::Drawn;
-use super::{Answer, SimilarTs};
+use super::{SimilarRecommend, SimilarTs};
 use crate::policy::estimate::Stat;
 use crate::policy::recommendation::interval_of;
 use crate::policy::{Recommendation, Weighed};
@@ -27,7 +27,7 @@ pub(super) struct Belief {
 /// Its answer.
 impl SimilarTs {
     /// The pair with the largest gain believed, of those that a run reached; or the arm with the largest gain believed at
-    /// a limit, reached or not, told at the nearest one that a run of it reached, smaller ones first.
+    /// a limit, reached or not, reported at the nearest one that a run of it reached, smaller ones first.
     ///
     /// The gain and its interval are those believed: plain means would be off where runs were repeated on the instances
     /// that had not ended.
@@ -100,7 +100,7 @@ impl SimilarTs {
 
     /// What is believed of an arm at every limit; nothing where the answer rests on the plain estimates.
     pub(super) fn believed_of(&self, arm: usize) -> Option<Vec<Recommendation>> {
-        if self.parameters.recommend != Answer::Posterior {
+        if self.parameters.recommend != SimilarRecommend::Posterior {
             return None;
         }
         let Some(place) = self.pool.find(arm) else {

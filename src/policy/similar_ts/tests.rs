@@ -8,8 +8,8 @@ use crate::space::{ABSENT, Parameter, Value};
 const LIMITS: [f64; 6] = [0.1, 0.3, 1.0, 3.0, 10.0, 30.0];
 
 fn parameters(text: &str) -> Parameters {
-    match super::super::PolicyKind::parse(text).unwrap() {
-        super::super::PolicyKind::SimilarTs(parameters) => parameters,
+    match crate::policy::PolicyKind::parse(text).unwrap().0 {
+        crate::policy::Listed::SimilarTs(parameters) => parameters,
         other => panic!("{other:?}"),
     }
 }
@@ -214,7 +214,7 @@ fn runs_that_repeat_themselves_are_noticed_and_not_repeated() {
         };
         *reached = reached.max(now);
     }
-    assert!(wasted < 60, "{wasted} of 3000 runs told nothing new");
+    assert!(wasted < 60, "{wasted} of 3000 runs showed nothing new");
     let (policy, _) = play("similar-ts", 3000, false, 2);
     assert!(policy.baseline.again > ECHO, "{}", policy.baseline.again);
 }

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use super::{Check, Fields, TargetKind};
 use crate::round::ArmId;
 use crate::scenario::Fault;
+use crate::scenario::arguments::ParamsForm;
 use crate::scenario::keys;
 use crate::scenario::model::StartRun;
 use crate::scenario::raw::{Entry, Node, Raw};
-use crate::scenario::template::ParamsForm;
 use crate::space::{OpenSpace, Parameter, Row, Space, SpaceError, Value};
 use crate::yaml::Span;
 

@@ -7,10 +7,11 @@ use captime_limit::Contain;
 use super::budget::flat;
 use super::{Check, Fields, expect, instances, reward};
 use crate::scenario::Fault;
+use crate::scenario::arguments::{Arguments, ParamsForm};
 use crate::scenario::keys;
 use crate::scenario::model::{Command, Reward, Stdin, resolve};
 use crate::scenario::raw::{Node, Raw};
-use crate::scenario::template::{Arguments, ParamsForm, Template};
+use crate::scenario::template::Template;
 
 /// How many bytes of stdout and stderr are kept by default.
 const OUTPUT: u64 = 1 << 20;

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use super::command::Surroundings;
 use super::{Check, Fields, reward};
 use crate::scenario::Fault;
+use crate::scenario::arguments::{Arguments, ParamsForm};
 use crate::scenario::keys;
 use crate::scenario::model::{Command, Reward, Stdin};
 use crate::scenario::raw::Node;
-use crate::scenario::template::{Arguments, ParamsForm, Template};
+use crate::scenario::template::Template;
 
 /// Which arguments a wrapper expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,9 +10,10 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use crate::markup::shell_word;
+use crate::scenario::arguments::Arguments;
 use crate::scenario::check::instances::glob;
 use crate::scenario::stored;
-use crate::scenario::template::{Arguments, Filling, Piece, Template};
+use crate::scenario::template::{Filling, Piece, Template};
 use crate::simulated::{TargetError, recorded, synthetic};
 use crate::space::Space;
 
@@ -454,6 +455,7 @@ pub struct Surrogate {
 
 impl Surrogate {
     /// Ready to run, without the instances that are kept back; none if that are all.
+    #[doc(hidden)]
     pub fn open(&self, arms: &Space) -> Result<Option<recorded::Surrogate>, TargetError> {
         let is_for_training = |name: &str| !self.test.iter().any(|kept| kept == name);
         recorded::Surrogate::open(&self.spec, arms, is_for_training)

@@ -30,7 +30,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::{Ran, TargetError, VirtualTarget};
-use crate::round::{ArmId, Limit, LimitGrid, Price, Pull, Purpose, Round, randomness};
+use crate::round::{ArmId, Limit, LimitGrid, Price, Pull, Purpose, Round, instance_of, randomness};
 use cell::RecordedRun;
 
 /// A recorded target as a scenario describes it: plain data. Paths are ready to open.
@@ -202,13 +202,7 @@ impl VirtualTarget for Recorded {
     }
 
     fn with_instance(&self, seed: u64, round: Round, pull: Pull) -> Pull {
-        let draw = || {
-            let mut rng = randomness(seed, round, Purpose::Instance);
-            rng.random_range(0..self.instances.len() as u32)
-        };
-        // An index past the last instance wraps around to the first.
-        let named = |instance| instance % self.instances.len() as u32;
-        let instance = Some(pull.instance.map_or_else(draw, named));
+        let instance = instance_of(seed, round, pull.instance, self.instances.len());
         Pull { instance, ..pull }
     }
 

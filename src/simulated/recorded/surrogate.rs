@@ -1,4 +1,4 @@
-//! Runs of configurations that nobody recorded, made from the runs of those that were.
+//! Runs of configurations that were not recorded, made from the runs of those that were.
 //!
 //! One small forest per instance is fitted on the recorded arms' log times, when the instance is first met. A configuration
 //! ends in a leaf of one of its trees, and one of the recorded runs in that leaf becomes its run: ended, unsolved or failed,
@@ -24,7 +24,7 @@ use crate::space::{Configuration, Parameter, Space, Value};
 const TREES: usize = 10;
 /// A node of at most this many recorded arms is not split.
 const LEAF: usize = 5;
-/// Runs that nobody could tell apart are not told apart, in seconds.
+/// Runs that differ by less than this many seconds count as equal.
 const LEAST: f64 = 1e-3;
 
 /// A surrogate as a scenario asks for it.
@@ -136,7 +136,7 @@ impl Surrogate {
         let y: Vec<f64> = (0..arms)
             .map(|arm| self.recorded.log_time(arm, instance))
             .collect();
-        // Nothing to learn, as on an instance that nobody solved.
+        // Nothing to learn, as on an instance that no arm solved.
         if y.iter().all(|time| *time == y[0]) {
             return vec![];
         }
@@ -458,7 +458,7 @@ mod tests {
             .map(|(instance, x, word)| {
                 let seconds =
                     (0.1 * x as f64 + word as f64).exp() / 20.0 * (1.0 + instance as f64 / 8.0);
-                // Nobody solves the last instance.
+                // No arm solves the last instance.
                 vec![if seconds > 10.0 || instance == 7 {
                     RecordedRun::Unsolved
                 } else {

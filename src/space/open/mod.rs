@@ -22,6 +22,7 @@
 mod count;
 mod domain;
 mod expression;
+mod expression_error;
 mod features;
 mod list;
 mod neighbour;
@@ -34,8 +35,9 @@ mod text;
 mod tokens;
 
 pub use domain::{Categories, Domain, DomainError, MOST_VALUES, Spacing};
+pub use expression::parse as parse_rule;
 pub(in crate::space) use expression::{Dialect, among, compare, parse_as, parse_term};
-pub use expression::{ExpressionError, Misread, parse as parse_rule};
+pub use expression_error::{ExpressionError, Misread};
 pub use features::{Feature, FeatureKind};
 pub use list::{Opened, Origin};
 pub use neighbour::NewlyActive;
@@ -464,7 +466,7 @@ impl OpenSpace {
             .iter()
             .zip(self.default.0.iter().zip(&self.defaults))
             .map(|(known, (active, own))| {
-                // Constraints may have moved a default that nobody wrote.
+                // Constraints may have moved a default that the file does not give.
                 let code = if *active == INACTIVE { own } else { active };
                 (Arc::clone(&known.name), known.domain.decode(*code))
             })

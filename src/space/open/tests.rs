@@ -358,7 +358,7 @@ fn contradictions_name_the_constraint_that_forbids_most() {
         "the default configuration is forbidden by `a == 7`"
     );
 
-    // A default that nobody wrote gives way.
+    // A default that the file does not give is moved.
     let moved = space(&parameters, &["a > 10"]).unwrap();
     assert!(moved.contains(moved.default_point()));
 }

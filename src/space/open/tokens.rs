@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::OpenParameter;
-use super::expression::{Dialect, ExpressionError, Misread};
+use super::expression::Dialect;
+use super::expression_error::{ExpressionError, Misread};
 use super::text::{KEYWORDS, is_name_letter, is_name_start};
 
 /// A word, number or sign of an expression.

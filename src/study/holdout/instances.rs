@@ -58,16 +58,16 @@ pub(super) struct Par10 {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Baselines {
     /// The arm that is best on the test instances.
-    pub best_test: Known,
+    pub best_test: KnownArm,
     /// The arm that is best on the training instances: the answer of endless training.
-    pub best_training: Known,
+    pub best_training: KnownArm,
     /// The median arm on the training instances: about the worth of a random answer.
-    pub median_training: Known,
+    pub median_training: KnownArm,
 }
 
 /// An arm with its PAR10 on either part.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Known {
+pub struct KnownArm {
     /// The arm. `None` if it differs between halves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arm: Option<ArmId>,
@@ -235,11 +235,11 @@ fn gap(values: impl Iterator<Item = f64>) -> (f64, f64) {
 impl Baselines {
     /// The average over several halves.
     pub(super) fn mean(holdouts: &[Holdout]) -> Self {
-        let mean = |of: fn(&Self) -> Known| {
+        let mean = |of: fn(&Self) -> KnownArm| {
             let known = || holdouts.iter().map(|holdout| of(&holdout.baselines));
             let first = of(&holdouts[0].baselines).arm;
             let count = holdouts.len() as f64;
-            Known {
+            KnownArm {
                 arm: first.filter(|_| known().all(|known| known.arm == first)),
                 train: known().map(|known| known.train).sum::<f64>() / count,
                 test: known().map(|known| known.test).sum::<f64>() / count,
@@ -253,7 +253,7 @@ impl Baselines {
     }
 
     fn of(par10: &[Par10]) -> Self {
-        let known = |place: usize| Known {
+        let known = |place: usize| KnownArm {
             arm: Some(ArmId::from_index(place)),
             train: par10[place].train,
             test: par10[place].test,

@@ -1,13 +1,15 @@
 //! All repetitions of all policies on one holdout.
 
-use super::super::in_flight::InFlight;
+use std::ops::ControlFlow;
+
 use super::super::play::seed_of;
-use super::super::progress::Progress;
+use super::super::progress::StudyProgress;
+use super::super::virtual_time::{self, Flying, VirtualRun};
 use super::super::workers::in_order;
 use super::instances::{Holdout, Par10};
 use super::mark::{MarkSums, Marks};
 use super::points::points;
-use crate::journal::{Learned, OutcomeRecord};
+use crate::journal::{Learned, OutcomeRecord, PullRecord};
 use crate::orchestrator::{Next, Plan, State};
 use crate::policy::PolicyKind;
 use crate::round::ArmId;
@@ -100,7 +102,7 @@ pub(super) struct Judged {
 }
 
 /// Plays everything and returns the marks, in the order of the policies; of each, in the order of the slots.
-pub fn judge_all(plan: &HoldoutPlan, progress: &Progress) -> Vec<Marks> {
+pub fn judge_all(plan: &HoldoutPlan, progress: &StudyProgress) -> Vec<Marks> {
     let points = points(&plan.budgets);
     let plays = plan.plays();
     let players = plan.players();
@@ -141,46 +143,73 @@ fn play(
     points: &[f64],
     news: &dyn Fn(u64),
 ) -> Vec<Judged> {
-    let mut state = State::new(Plan {
-        policy: policy.clone(),
+    let mut training = Training {
+        holdout,
+        state: State::new(Plan {
+            policy: policy.clone(),
+            seed,
+            ..holdout.plan.clone()
+        }),
         seed,
-        ..holdout.plan.clone()
-    });
-    let mut judged: Vec<Judged> = Vec::with_capacity(points.len());
-    let mut spent = 0.0;
-    let mut told = 0;
-    let mut flight = InFlight::new(slots);
-    loop {
-        while flight.has_free_slot()
-            && let Next::Pull(pull) = state.choose()
-        {
-            if let Some(arm) = state.opening(pull.arm) {
-                state.open(&arm);
+        points,
+        judged: Vec::with_capacity(points.len()),
+        spent: 0.0,
+        reported: 0,
+        news,
+    };
+    virtual_time::play(&mut training, slots);
+    training.judged
+}
+
+/// A run on the training instances, whose answers are judged at some points.
+struct Training<'a> {
+    holdout: &'a Holdout,
+    state: State,
+    seed: u64,
+    points: &'a [f64],
+    judged: Vec<Judged>,
+    spent: f64,
+    /// Seconds that the progress knows of.
+    reported: u64,
+    news: &'a dyn Fn(u64),
+}
+
+impl VirtualRun for Training<'_> {
+    type Pull = PullRecord;
+
+    fn launch(&mut self) -> Option<Flying<PullRecord>> {
+        let Next::Pull(pull) = self.state.choose() else {
+            return None;
+        };
+        if let Some(arm) = self.state.opening(pull.arm) {
+            self.state.open(&arm);
+        }
+        self.state.launched(&pull);
+        let target = self.holdout.target();
+        let ran = match self.state.drawn_configuration(pull.arm) {
+            Some(configuration) => {
+                target.run_configuration(self.seed, pull.round, pull.pull(), &configuration)
             }
-            state.launched(&pull);
-            let ran = match state.drawn_configuration(pull.arm) {
-                Some(configuration) => {
-                    let target = holdout.target();
-                    target.run_configuration(seed, pull.round, pull.pull(), &configuration)
-                }
-                None => holdout.target().run(seed, pull.round, pull.pull()),
-            };
-            flight.launch(pull, ran, ran.consumption.max(LEAST_COST));
-        }
-        let landed = flight.land().expect("every slot has a pull");
-        while points
-            .get(judged.len())
-            .is_some_and(|point| *point < spent + landed.cost)
+            None => target.run(self.seed, pull.round, pull.pull()),
+        };
+        Some(Flying::new(pull, ran, LEAST_COST))
+    }
+
+    fn landed(&mut self, landed: Flying<PullRecord>) -> ControlFlow<()> {
+        let passed = self.spent + landed.cost;
+        while let Some(point) = self.points.get(self.judged.len())
+            && *point < passed
         {
-            judged.push(judge(holdout, &state, spent));
-            let seconds = points[judged.len() - 1] as u64;
-            news(seconds - told);
-            told = seconds;
+            self.judged
+                .push(judge(self.holdout, &self.state, self.spent));
+            let seconds = *point as u64;
+            (self.news)(seconds - self.reported);
+            self.reported = seconds;
         }
-        if judged.len() == points.len() {
-            break;
+        if self.judged.len() == self.points.len() {
+            return ControlFlow::Break(());
         }
-        state.learned(&Learned {
+        self.state.learned(&Learned {
             pull: landed.pull,
             observation: landed.seen,
             outcome: OutcomeRecord {
@@ -189,9 +218,9 @@ fn play(
                 ..OutcomeRecord::default()
             },
         });
-        spent += landed.cost;
+        self.spent = passed;
+        ControlFlow::Continue(())
     }
-    judged
 }
 
 /// Judges the current answer.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::super::result::{Estimate, label};
-use super::super::statistics::Running;
+use super::super::statistics::RunningMean;
 use super::super::table::counted;
 use super::instances::Baselines;
 use super::judge::{HoldoutPlan, Judged, Unit};
@@ -84,15 +84,15 @@ pub(super) struct MarkSums(Vec<(f64, At)>);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct At {
-    share: Running,
-    test_share: Running,
-    test: Running,
-    train: Running,
-    pair: Running,
-    spent: Running,
-    runs: Running,
-    censored: Running,
-    gain: Running,
+    share: RunningMean,
+    test_share: RunningMean,
+    test: RunningMean,
+    train: RunningMean,
+    pair: RunningMean,
+    spent: RunningMean,
+    runs: RunningMean,
+    censored: RunningMean,
+    gain: RunningMean,
     answered: u64,
 }
 
@@ -163,7 +163,7 @@ impl MarkSums {
 impl At {
     fn mark(&self, cpu: f64) -> Mark {
         let repetitions = self.test.count();
-        let estimate = |running: &Running| {
+        let estimate = |running: &RunningMean| {
             let is_known = running.count() == repetitions;
             Estimate {
                 mean: is_known.then(|| running.mean()),
@@ -171,7 +171,7 @@ impl At {
             }
         };
         // Splits whose median arm is as good as the best have no gap to close.
-        let known = |running: &Running| Estimate {
+        let known = |running: &RunningMean| Estimate {
             mean: (running.count() > 0).then(|| running.mean()),
             se: running.error(),
         };

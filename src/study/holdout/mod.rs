@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use captime::policy::PolicyKind;
-//! use captime::study::Progress;
+//! use captime::study::StudyProgress;
 //! use captime::study::holdout::{Holdout, HoldoutPlan, Unit, judge_all};
 //!
 //! // The first arm needs a second everywhere, the second one half as much.
@@ -25,7 +25,7 @@
 //!     threads: 1,
 //!     slots: vec![1],
 //! };
-//! let marks = judge_all(&plan, &Progress::silent());
+//! let marks = judge_all(&plan, &StudyProgress::silent());
 //! assert!(marks[0].budgets[0].test.mean.is_some_and(|par10| (par10 - 0.5).abs() < 1e-9));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -36,7 +36,7 @@ mod mark;
 mod points;
 mod table;
 
-pub use instances::{Baselines, Holdout, Known};
+pub use instances::{Baselines, Holdout, KnownArm};
 pub use judge::{HoldoutPlan, Unit, judge_all};
 pub use mark::{Mark, Marks};
 pub use table::{curves_csv, summary_csv, text, text_of_several};

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::captime;
 use super::scarce::text;
-use super::stage::{Stage, skip};
+use super::test_bench::{TestBench, skip};
 use super::traces::{leaving_nothing, leaving_nothing_after};
 
 /// An unprivileged user.
@@ -111,7 +111,7 @@ impl<'a> Delegated<'a> {
     }
 
     fn new(to: &'a Somebody, beside: bool) -> Option<Self> {
-        Stage::at(Level::Cgroup2)?;
+        TestBench::at(Level::Cgroup2)?;
         let name = format!("delegated-{}-{}", std::process::id(), to.uid);
         let outer = unified().join(&name);
         let mut folders = vec![outer.clone()];
@@ -253,7 +253,7 @@ fn what_check_advises_gives_exact_limits() {
     let Some(somebody) = Somebody::new(54_332) else {
         return;
     };
-    if Stage::at(Level::Cgroup2).is_none() {
+    if TestBench::at(Level::Cgroup2).is_none() {
         return;
     }
     let check = leaving_nothing(somebody.captime().arg("check"));
@@ -339,7 +339,7 @@ fn check_without_a_scenario_says_what_this_machine_enforces() {
         words[..5],
         ["level   ", "wall    ", "cpu     ", "memory  ", "contain "]
     );
-    let level = Stage::at(Level::Cgroup2).map_or("subreaper", |stage| stage.level().name());
+    let level = TestBench::at(Level::Cgroup2).map_or("subreaper", |bench| bench.level().name());
     assert!(check.starts_with(&format!("level   {level}: ")), "{check}");
     // If something is missing, `check` says what, and what to do. Otherwise it says nothing.
     let is_contained = !check.contains("contain off");

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::captime;
 use super::keeping::{for_each_level, pid};
-use super::stage::Stage;
+use super::test_bench::TestBench;
 use super::traces::groups_of_are_gone;
 
 /// Says when it is asked to leave, and stays; ends by itself after 20 s.
@@ -26,8 +26,8 @@ struct Patient {
 
 impl Patient {
     /// Starts it and returns when its command is ready.
-    fn start(stage: &Stage, flags: &[&str], script: &str) -> Self {
-        let level = stage.level().name();
+    fn start(bench: &TestBench, flags: &[&str], script: &str) -> Self {
+        let level = bench.level().name();
         let mut front = Command::new(captime())
             .args(["exec", "--level", level, "--grace", "15s"])
             .args(flags)
@@ -71,8 +71,8 @@ impl Patient {
 
 #[test]
 fn killing_captime_exec_in_a_grace_period_leaves_nothing_alive() {
-    for_each_level(|stage| {
-        let mut patient = Patient::start(stage, &["--wall", "1s"], DEAF);
+    for_each_level(|bench| {
+        let mut patient = Patient::start(bench, &["--wall", "1s"], DEAF);
         patient.says("asked");
         patient.send(Signal::KILL);
         assert_eq!(patient.ends_soon(), None);
@@ -81,8 +81,8 @@ fn killing_captime_exec_in_a_grace_period_leaves_nothing_alive() {
 
 #[test]
 fn a_signal_to_us_ends_the_grace_period_after_a_limit() {
-    for_each_level(|stage| {
-        let mut patient = Patient::start(stage, &["--wall", "1s"], DEAF);
+    for_each_level(|bench| {
+        let mut patient = Patient::start(bench, &["--wall", "1s"], DEAF);
         patient.says("asked");
         patient.send(Signal::TERM);
         assert_eq!(patient.ends_soon(), Some(124), "the limit was first");
@@ -91,8 +91,8 @@ fn a_signal_to_us_ends_the_grace_period_after_a_limit() {
 
 #[test]
 fn a_second_signal_to_us_ends_the_grace_period_after_the_first() {
-    for_each_level(|stage| {
-        let mut patient = Patient::start(stage, &[], DEAF);
+    for_each_level(|bench| {
+        let mut patient = Patient::start(bench, &[], DEAF);
         patient.send(Signal::INT);
         patient.says("asked");
         // Later than what counts as one request.
@@ -105,8 +105,8 @@ fn a_second_signal_to_us_ends_the_grace_period_after_the_first() {
 
 #[test]
 fn two_signals_in_the_same_moment_are_one_request() {
-    for_each_level(|stage| {
-        let mut patient = Patient::start(stage, &[], SLOW);
+    for_each_level(|bench| {
+        let mut patient = Patient::start(bench, &[], SLOW);
         patient.send(Signal::STOP);
         patient.send(Signal::INT);
         patient.send(Signal::TERM);
@@ -119,8 +119,8 @@ fn two_signals_in_the_same_moment_are_one_request() {
 
 #[test]
 fn the_end_of_stdin_is_a_request_and_then_none() {
-    for_each_level(|stage| {
-        let mut patient = Patient::start(stage, &["--stop-on-stdin-eof"], SLOW);
+    for_each_level(|bench| {
+        let mut patient = Patient::start(bench, &["--stop-on-stdin-eof"], SLOW);
         drop(patient.stdin.take());
         patient.says("asked");
         patient.says("done");
@@ -130,9 +130,9 @@ fn the_end_of_stdin_is_a_request_and_then_none() {
 
 #[test]
 fn the_end_of_stdin_ends_the_grace_period_after_a_limit() {
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         let flags = ["--stop-on-stdin-eof", "--wall", "1s"];
-        let mut patient = Patient::start(stage, &flags, DEAF);
+        let mut patient = Patient::start(bench, &flags, DEAF);
         patient.says("asked");
         drop(patient.stdin.take());
         assert_eq!(patient.ends_soon(), Some(124));

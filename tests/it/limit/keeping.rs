@@ -8,14 +8,14 @@ use std::time::Duration;
 use captime_limit::{Cause, Launch, Level, LimitError, Limits, Setup, Supervisor};
 
 use super::captime;
-use super::stage::{Book, Stage, cpu, now, skip, wall};
+use super::test_bench::{Book, TestBench, cpu, now, skip, wall};
 use super::traces::groups_of_are_gone;
 use crate::test_run::program;
 
-pub fn for_each_level(check: impl Fn(&mut Stage)) {
+pub fn for_each_level(check: impl Fn(&mut TestBench)) {
     for level in [Level::Cgroup2, Level::Subreaper] {
-        if let Some(mut stage) = Stage::at(level) {
-            check(&mut stage);
+        if let Some(mut bench) = TestBench::at(level) {
+            check(&mut bench);
         }
     }
 }
@@ -30,17 +30,17 @@ fn kill(id: u32) {
 
 #[test]
 fn a_cancelled_run_ends_and_says_so() {
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         let book = Book::open();
         let launch = Launch::new(book.command(&["daemon"]));
-        let canceller = stage.supervisor.canceller();
-        let report = stage.runtime.block_on(async {
+        let canceller = bench.supervisor.canceller();
+        let report = bench.runtime.block_on(async {
             let cancel = async {
                 book.misbehaves().await;
                 canceller.cancel();
             };
             let limits = wall(15_000);
-            tokio::join!(stage.supervisor.run(&launch, &limits), cancel).0
+            tokio::join!(bench.supervisor.run(&launch, &limits), cancel).0
         });
         let report = report.unwrap();
         assert_eq!((report.cause, report.signal), (Cause::Cancelled, Some(9)));
@@ -48,19 +48,19 @@ fn a_cancelled_run_ends_and_says_so() {
         assert!(books.end - books.start < Duration::from_secs(5));
         // A cancellation of nothing does not hit the next run.
         canceller.cancel();
-        let report = stage.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
+        let report = bench.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
         assert_eq!(report.cause, Cause::None);
     });
 }
 
 #[test]
 fn a_dropped_run_ends_and_the_slot_goes_on() {
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         let book = Book::open();
         let launch = Launch::new(book.command(&["daemon"]));
-        stage.runtime.block_on(async {
+        bench.runtime.block_on(async {
             let limits = wall(15_000);
-            let run = stage.supervisor.run(&launch, &limits);
+            let run = bench.supervisor.run(&launch, &limits);
             tokio::select! {
                 report = run => panic!("{report:?}"),
                 () = book.misbehaves() => {}
@@ -68,7 +68,7 @@ fn a_dropped_run_ends_and_the_slot_goes_on() {
         });
         let books = book.close();
         assert!(books.end - books.start < Duration::from_secs(5));
-        let report = stage.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
+        let report = bench.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
         assert_eq!((report.cause, report.exit_code), (Cause::None, Some(0)));
     });
 }
@@ -76,21 +76,21 @@ fn a_dropped_run_ends_and_the_slot_goes_on() {
 #[test]
 fn a_dropped_supervisor_leaves_nothing() {
     for level in [Level::Cgroup2, Level::Subreaper] {
-        let Some(mut stage) = Stage::at(level) else {
+        let Some(mut bench) = TestBench::at(level) else {
             continue;
         };
         let book = Book::open();
         let launch = Launch::new(book.command(&["deaf-daemon"]));
-        let guardian = parent_of(stage.supervisor.id().unwrap());
-        stage.runtime.block_on(async {
+        let guardian = parent_of(bench.supervisor.id().unwrap());
+        bench.runtime.block_on(async {
             let limits = wall(15_000);
-            let run = stage.supervisor.run(&launch, &limits);
+            let run = bench.supervisor.run(&launch, &limits);
             tokio::select! {
                 report = run => panic!("{report:?}"),
                 () = book.misbehaves() => {}
             }
         });
-        drop(stage);
+        drop(bench);
         let books = book.close();
         assert!(books.end - books.start < Duration::from_secs(5));
         groups_of_are_gone(guardian);
@@ -99,26 +99,26 @@ fn a_dropped_supervisor_leaves_nothing() {
 
 #[test]
 fn a_killed_supervisor_is_cleaned_up_after_and_replaced() {
-    let Some(mut stage) = Stage::at(Level::Cgroup2) else {
+    let Some(mut bench) = TestBench::at(Level::Cgroup2) else {
         return;
     };
     let book = Book::open();
     let launch = Launch::new(book.command(&["deaf-daemon"]));
-    let pid = stage.supervisor.id().unwrap();
+    let pid = bench.supervisor.id().unwrap();
     let guardian = parent_of(pid);
-    let result = stage.runtime.block_on(async {
+    let result = bench.runtime.block_on(async {
         let kill = async {
             book.misbehaves().await;
             kill(pid);
         };
         let limits = wall(15_000);
-        tokio::join!(stage.supervisor.run(&launch, &limits), kill).0
+        tokio::join!(bench.supervisor.run(&launch, &limits), kill).0
     });
     assert_eq!(result, Err(LimitError::SupervisorLost));
     let books = book.close();
     assert!(books.end - books.start < Duration::from_secs(5));
     groups_of_are_gone(guardian);
-    let report = stage.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
+    let report = bench.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
     assert_eq!(report.exit_code, Some(0));
 }
 
@@ -140,7 +140,7 @@ fn changing_captime(folder: &Path) -> PathBuf {
 fn a_replaced_supervisor_enforces_limits_as_the_lost_one_did() {
     let levels = [Level::Cgroup2, Level::Subreaper];
     for (level, other) in levels.into_iter().zip(levels.into_iter().rev()) {
-        let (Some(stage), Some(_)) = (Stage::at(level), Stage::at(other)) else {
+        let (Some(bench), Some(_)) = (TestBench::at(level), TestBench::at(other)) else {
             continue;
         };
         let folder = tempfile::tempdir().unwrap();
@@ -152,7 +152,7 @@ fn a_replaced_supervisor_enforces_limits_as_the_lost_one_did() {
             ..Setup::default()
         };
         offer("level", level);
-        stage.runtime.block_on(async {
+        bench.runtime.block_on(async {
             let mut supervisor = Supervisor::start(&setup).await.unwrap();
             assert_eq!(supervisor.level(), level);
             let (launch, limits) = (Launch::new(["true"]), wall(15_000));
@@ -220,9 +220,9 @@ fn left_no_trace(front: &Child, book: Book) {
 
 #[test]
 fn killing_captime_exec_leaves_nothing_alive() {
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         let book = Book::open();
-        let mut front = exec_in_background(&book, stage.level(), "deaf-daemon");
+        let mut front = exec_in_background(&book, bench.level(), "deaf-daemon");
         front.kill().unwrap();
         front.wait().unwrap();
         left_no_trace(&front, book);
@@ -231,10 +231,10 @@ fn killing_captime_exec_leaves_nothing_alive() {
 
 #[test]
 fn killing_captime_exec_under_a_memory_limit_leaves_no_group() {
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         let book = Book::open();
         let mut front = Command::new(captime())
-            .args(["exec", "--memory", "1GiB", "--level", stage.level().name()])
+            .args(["exec", "--memory", "1GiB", "--level", bench.level().name()])
             .arg("--")
             .args(book.command(&["deaf-daemon"]))
             .stdin(Stdio::null())
@@ -249,10 +249,10 @@ fn killing_captime_exec_under_a_memory_limit_leaves_no_group() {
 
 #[test]
 fn killing_captime_exec_with_its_process_group_leaves_nothing_alive() {
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         let book = Book::open();
         let mut front = Command::new(captime())
-            .args(["exec", "--level", stage.level().name(), "--"])
+            .args(["exec", "--level", bench.level().name(), "--"])
             .args(book.command(&["deaf-daemon"]))
             .stdin(Stdio::null())
             .process_group(0)
@@ -270,9 +270,9 @@ fn killing_captime_exec_with_its_process_group_leaves_nothing_alive() {
 
 #[test]
 fn killing_the_supervisor_of_captime_exec_leaves_nothing_alive() {
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         let book = Book::open();
-        let mut front = exec_in_background(&book, stage.level(), "deaf-daemon");
+        let mut front = exec_in_background(&book, bench.level(), "deaf-daemon");
         kill(children_of(front.id())[0]);
         assert_eq!(front.wait().unwrap().code(), Some(125));
         left_no_trace(&front, book);
@@ -281,7 +281,7 @@ fn killing_the_supervisor_of_captime_exec_leaves_nothing_alive() {
 
 #[test]
 fn groups_of_a_killed_captime_are_swept_at_the_next_start_and_no_others() {
-    let Some(mut busy) = Stage::at(Level::Cgroup2) else {
+    let Some(mut busy) = TestBench::at(Level::Cgroup2) else {
         return;
     };
     // Both processes of an `exec` are killed at the same moment: none is left to clean up.
@@ -320,7 +320,7 @@ fn groups_of_a_killed_captime_are_swept_at_the_next_start_and_no_others() {
 #[test]
 fn a_hundred_runs_at_once_do_not_disturb_each_other() {
     for level in [Level::Cgroup2, Level::Subreaper] {
-        let Some(stage) = Stage::at(level) else {
+        let Some(bench) = TestBench::at(level) else {
             continue;
         };
         let setup = Setup {
@@ -328,7 +328,7 @@ fn a_hundred_runs_at_once_do_not_disturb_each_other() {
             binary: Some(captime()),
             ..Setup::default()
         };
-        let reports = stage.runtime.block_on(async {
+        let reports = bench.runtime.block_on(async {
             let mut runs = tokio::task::JoinSet::new();
             for number in 0..100_u64 {
                 let setup = setup.clone();
@@ -366,12 +366,12 @@ fn a_hundred_runs_at_once_do_not_disturb_each_other() {
 
 #[test]
 fn a_long_busy_run_wakes_the_supervisor_rarely() {
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         let book = Book::open();
         let launch = Launch::new(book.command(&["burn", "15000"]));
-        let pid = stage.supervisor.id().unwrap();
+        let pid = bench.supervisor.id().unwrap();
         let before = switches(pid);
-        let report = stage.launch(&launch, &cpu(1000)).unwrap();
+        let report = bench.launch(&launch, &cpu(1000)).unwrap();
         let wakes = switches(pid) - before;
         assert_eq!(report.cause, Cause::Cpu);
         // A command that has to share its CPU makes slower progress between two looks.
@@ -410,21 +410,21 @@ fn as_root_moving_to_another_group_does_not_help() {
     };
     for level in [Level::Cgroup2, Level::Subreaper] {
         // Contained, it could not even try.
-        let Some(mut stage) = Stage::open_to_attack(level) else {
+        let Some(mut bench) = TestBench::open_to_attack(level) else {
             continue;
         };
         let elsewhere = root.join(format!(
             "elsewhere-{}-{}",
-            stage.level(),
+            bench.level(),
             std::process::id()
         ));
         std::fs::create_dir(&elsewhere).unwrap();
         let target = elsewhere.to_str().unwrap();
-        let (report, books) = stage.run(&["leave-cgroup", target], &wall(300));
+        let (report, books) = bench.run(&["leave-cgroup", target], &wall(300));
         assert_eq!(report.cause, Cause::Wall);
         assert!(books.end - books.start < Duration::from_secs(3));
         // Nor does it hide the CPU time.
-        let (report, books) = stage.run(&["leave-cgroup", target, "burn"], &cpu(300));
+        let (report, books) = bench.run(&["leave-cgroup", target, "burn"], &cpu(300));
         assert_eq!(report.cause, Cause::Cpu);
         assert!(books.cpu() < 0.6, "{}", books.cpu());
         assert!(!report.cpu_exact, "{report:?}");
@@ -434,18 +434,18 @@ fn as_root_moving_to_another_group_does_not_help() {
 
 #[test]
 fn a_supervisor_outlives_neither_its_captime_nor_its_socket() {
-    let Some(mut stage) = Stage::at(Level::Subreaper) else {
+    let Some(mut bench) = TestBench::at(Level::Subreaper) else {
         return;
     };
-    let pid = stage.supervisor.id().unwrap();
+    let pid = bench.supervisor.id().unwrap();
     let start = now();
-    stage
+    bench
         .launch(&Launch::new(["true"]), &Limits::default())
         .unwrap();
-    let Stage {
+    let TestBench {
         runtime,
         supervisor,
-    } = stage;
+    } = bench;
     runtime.block_on(supervisor.close());
     assert!(!Path::new(&format!("/proc/{pid}")).exists());
     assert!(now() - start < Duration::from_secs(5));

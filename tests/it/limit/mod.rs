@@ -12,8 +12,8 @@ mod grace;
 mod keeping;
 mod scarce;
 #[allow(dead_code, reason = "the tests of the limiter itself use the rest")]
-#[path = "../../../crates/limit/tests/it/stage.rs"]
-pub mod stage;
+#[path = "../../../crates/limit/tests/it/test_bench.rs"]
+pub mod test_bench;
 pub mod traces;
 mod unprivileged;
 

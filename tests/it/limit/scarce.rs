@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::captime;
 use super::delegated::{Delegated, Somebody};
-use super::stage::{Stage, levels, skip, wall};
+use super::test_bench::{TestBench, levels, skip, wall};
 use super::traces::{leaving_nothing, sweep};
 
 pub fn text(bytes: &[u8]) -> String {
@@ -19,12 +19,12 @@ pub fn text(bytes: &[u8]) -> String {
 #[test]
 fn ten_megabytes_of_arguments_are_refused_by_name() {
     for level in [Level::Cgroup2, Level::Subreaper] {
-        let Some(mut stage) = Stage::at(level) else {
+        let Some(mut bench) = TestBench::at(level) else {
             continue;
         };
         let mut command = vec!["true".to_owned()];
         command.extend((0..100).map(|_| "x".repeat(100_000)));
-        let error = stage
+        let error = bench
             .launch(&Launch::new(command), &wall(15_000))
             .unwrap_err();
         assert!(
@@ -33,17 +33,17 @@ fn ten_megabytes_of_arguments_are_refused_by_name() {
         );
         assert!(error.to_string().contains("`true`"), "{error}");
         // The slot continues.
-        let report = stage.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
+        let report = bench.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
         assert_eq!(report.exit_code, Some(0));
     }
 }
 
 #[test]
 fn nul_in_an_argument_is_refused() {
-    let mut stage = Stage::at(Level::Subreaper).unwrap();
-    let error = stage.launch(&Launch::new(["true", "a\0b"]), &Limits::default());
+    let mut bench = TestBench::at(Level::Subreaper).unwrap();
+    let error = bench.launch(&Launch::new(["true", "a\0b"]), &Limits::default());
     assert!(matches!(error, Err(LimitError::Nul { .. })), "{error:?}");
-    let error = stage.launch(&Launch::default(), &Limits::default());
+    let error = bench.launch(&Launch::default(), &Limits::default());
     assert_eq!(error, Err(LimitError::NoCommand));
 }
 
@@ -83,7 +83,7 @@ fn works_once_there_is_enough(
 #[test]
 fn exhausted_descriptors_are_a_clear_error() {
     for level in [Level::Cgroup2, Level::Subreaper] {
-        let Some(stage) = Stage::at(level) else {
+        let Some(bench) = TestBench::at(level) else {
             continue;
         };
         for memory in ["", "--memory 1GiB"] {
@@ -97,7 +97,7 @@ fn exhausted_descriptors_are_a_clear_error() {
                 leaving_nothing(&mut command)
             };
             // Without a limit, the memory controller is not used.
-            let is_exact = stage.keeps_memory() && !memory.is_empty();
+            let is_exact = bench.keeps_memory() && !memory.is_empty();
             works_once_there_is_enough(run, 3..34, "Too many open files", is_exact);
         }
     }
@@ -221,10 +221,10 @@ fn nothing_is_left_behind_by_a_run_that_failed() {
 
 #[test]
 fn many_at_once_all_have_exact_memory_limits() {
-    let Some(stage) = Stage::at(Level::Cgroup2) else {
+    let Some(bench) = TestBench::at(Level::Cgroup2) else {
         return;
     };
-    if !stage.keeps_memory() {
+    if !bench.keeps_memory() {
         skip(&"no memory controller");
         return;
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::delegated::Somebody;
 use super::keeping::pid;
 use super::scarce::text;
-use super::stage::{Book, misbehave, skip};
+use super::test_bench::{Book, misbehave, skip};
 
 /// A program that belongs to root and has the setuid bit.
 struct SetUser {

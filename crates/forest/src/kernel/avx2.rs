@@ -318,26 +318,22 @@ struct Coded<'a> {
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn dense(
-    Coded {
-        codes,
-        distinct,
-        id,
-    }: Coded<'_>,
+    column: Coded<'_>,
     draws: &Draws<'_>,
     scratch: &mut Scratch,
     wide: &Wide,
     lanes: &mut Lanes,
 ) -> bool {
-    let sums = &mut scratch.sums[..distinct.next_multiple_of(4)];
+    let sums = &mut scratch.sums[..column.distinct.next_multiple_of(4)];
     for (&row, &packed) in draws.rows.iter().zip(draws.packed) {
         // SAFETY: the caller's promise, and there are at least `distinct` sums.
         unsafe {
-            let code = usize::from(*codes.get_unchecked(row as usize));
+            let code = usize::from(*column.codes.get_unchecked(row as usize));
             *sums.get_unchecked_mut(code) += packed;
         }
     }
     let mut carry = _mm256_setzero_si256();
-    let mut id = _mm256_or_si256(id, _mm256_set_epi64x(6, 4, 2, 0));
+    let mut id = _mm256_or_si256(column.id, _mm256_set_epi64x(6, 4, 2, 0));
     let mut splits = 0;
     for four in sums.chunks_exact_mut(4) {
         // SAFETY: four sums are four lanes.

@@ -99,7 +99,7 @@ impl Step {
 
 /// Everything a child needs, allocated before it exists: between `clone3` and `execve` nothing may allocate.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ChildPlan {
     candidates: Vec<CString>,
     arguments: Vec<*const c_char>,
     environment: Vec<*const c_char>,
@@ -115,9 +115,9 @@ pub(crate) struct Plan {
     _owned: (Vec<CString>, Vec<CString>),
 }
 
-/// The parts of a [`Plan`], before they are turned into what the kernel wants.
+/// The parts of a [`ChildPlan`], before they are turned into what the kernel wants.
 #[derive(Debug)]
-pub(crate) struct PlanParts {
+pub(crate) struct ChildPlanParts {
     pub candidates: Vec<CString>,
     pub arguments: Vec<CString>,
     pub environment: Vec<CString>,
@@ -128,9 +128,9 @@ pub(crate) struct PlanParts {
     pub contain: Contain,
 }
 
-impl Plan {
+impl ChildPlan {
     /// The descriptors must stay open until the plan has been used.
-    pub(crate) fn new(parts: PlanParts) -> Self {
+    pub(crate) fn new(parts: ChildPlanParts) -> Self {
         let pointers = |texts: &[CString]| {
             texts
                 .iter()
@@ -178,7 +178,7 @@ pub(crate) enum SpawnFailure {
 
 /// What the child is handed.
 struct ChildTask<'a> {
-    plan: &'a mut Plan,
+    plan: &'a mut ChildPlan,
     note: &'a Note,
 }
 
@@ -194,7 +194,7 @@ pub(crate) enum CloneMode {
 
 /// Starts a child, born in `group`, and returns when it has called `execve`, failed to, or died.
 pub(crate) fn spawn(
-    plan: &mut Plan,
+    plan: &mut ChildPlan,
     group: Option<BorrowedFd<'_>>,
     page: &Page,
     mode: CloneMode,
@@ -347,19 +347,20 @@ unsafe extern "C" fn run_errand(task: *mut ChildTask<'_>) -> ! {
 
 /// Runs in the child: its own session, default signals, the right descriptors, then the command.
 ///
-/// Nothing here can unwind into the parent's memory: there is no call that panics. Atomics, system calls and iteration over
-/// slices do not; the two indexed accesses (`CPU_SET`, which `Limits::check` keeps below 1024, and `plan.shell[1]`, which `Plan::new`
-/// fills) are within bounds. Should that ever be wrong, the panic reaches `run_errand`, which is `extern "C"` and so aborts
-/// the child instead of unwinding; the parent then sees a child that died before `execve`.
+/// Nothing here may panic: the message of a panic takes locks and memory, and the child may share both with its parent, which
+/// would find the locks taken for ever. Atomics, system calls and iteration over slices do not panic. The indexed accesses are
+/// within bounds: `CPU_SET`, because `Limits::check` keeps CPUs below 1024, and `plan.shell[0]` and `[1]`, because
+/// `ChildPlan::new` fills both. No panic could unwind into the parent's frames either: `run_errand` is `extern "C"`, which
+/// aborts the child.
 ///
 /// # Safety
 /// Only in a freshly made child, which may share its parent's memory: makes no allocation, takes no lock, and changes
 /// nothing but what it was given.
-unsafe fn become_command(plan: &mut Plan, note: &Note) -> ! {
+unsafe fn become_command(plan: &mut ChildPlan, note: &Note) -> ! {
     let fail = |step: Step| -> ! {
         note.step.store(step as u32, Ordering::Relaxed);
         note.errno.store(errno().max(1), Ordering::Release);
-        // SAFETY: leaves at once, without running anything of the parent's.
+        // SAFETY: ends the process at once, without running anything of the parent's.
         unsafe { libc::_exit(127) }
     };
     // SAFETY: plain system calls that change this process only, not the memory it may share; all pointers come from the plan, which outlives
@@ -447,7 +448,7 @@ unsafe fn drop_capabilities() {
 ///
 /// # Safety
 /// As for [`become_command`].
-unsafe fn exec(plan: &mut Plan) {
+unsafe fn exec(plan: &mut ChildPlan) {
     let mut refused = false;
     for candidate in &plan.candidates {
         // SAFETY: the plan's pointers are valid and null-terminated arrays.

@@ -14,6 +14,8 @@ pub(crate) const SUPERVISE: &str = "__captime_supervisor";
 
 type Hook = extern "C" fn(c_int, *const *const c_char, *const *const c_char);
 
+// SAFETY: the section holds pointers to functions of this type, which is what the C library calls each of them as. It calls
+// them after the standard library can be used: `before_main` needs the allocator, files and sockets, and those need no `main`.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static HOOK: Hook = before_main;

@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use captime_limit::{Cause, Input, Launch, Level, Limits, Output, Report};
 
-use super::stage::{Book, Books, Stage, cpu, memory, wall};
+use super::test_bench::{Book, Books, TestBench, cpu, memory, wall};
 
 /// Each function becomes two tests, one per level.
 macro_rules! at_both_levels {
     ($($name:ident),* $(,)?) => {
         mod at_cgroup2 {
             $(#[test] fn $name() {
-                if let Some(mut stage) = super::Stage::at(super::Level::Cgroup2) { super::$name(&mut stage); }
+                if let Some(mut bench) = super::TestBench::at(super::Level::Cgroup2) { super::$name(&mut bench); }
             })*
         }
         mod at_subreaper {
             $(#[test] fn $name() {
-                if let Some(mut stage) = super::Stage::at(super::Level::Subreaper) { super::$name(&mut stage); }
+                if let Some(mut bench) = super::TestBench::at(super::Level::Subreaper) { super::$name(&mut bench); }
             })*
         }
     };
@@ -61,57 +61,57 @@ fn ended_by_the_wall(report: &Report, books: &Books) {
     assert!(whole < Duration::from_millis(LIMIT + 1500), "{whole:?}");
 }
 
-fn a_sleeper_ends_on_time(stage: &mut Stage) {
-    let (report, books) = stage.run(&["sleep"], &wall(LIMIT));
+fn a_sleeper_ends_on_time(bench: &mut TestBench) {
+    let (report, books) = bench.run(&["sleep"], &wall(LIMIT));
     ended_by_the_wall(&report, &books);
     assert_eq!((report.exit_code, report.signal), (None, Some(9)));
     assert_eq!(report.left_behind, 0);
 }
 
-fn ignored_and_blocked_signals_do_not_help(stage: &mut Stage) {
+fn ignored_and_blocked_signals_do_not_help(bench: &mut TestBench) {
     for mode in ["ignore-term", "block-all"] {
-        let (report, books) = stage.run(&[mode], &wall(LIMIT));
+        let (report, books) = bench.run(&[mode], &wall(LIMIT));
         ended_by_the_wall(&report, &books);
     }
 }
 
-fn stopped_processes_end_too(stage: &mut Stage) {
+fn stopped_processes_end_too(bench: &mut TestBench) {
     for mode in ["stop-self", "stop-child"] {
-        let (report, books) = stage.run(&[mode], &wall(LIMIT));
+        let (report, books) = bench.run(&[mode], &wall(LIMIT));
         ended_by_the_wall(&report, &books);
         assert_eq!(report.left_behind, 1, "{mode}: {report:?}");
     }
 }
 
-fn changed_process_groups_end_too(stage: &mut Stage) {
-    let (report, books) = stage.run(&["change-group"], &wall(LIMIT));
+fn changed_process_groups_end_too(bench: &mut TestBench) {
+    let (report, books) = bench.run(&["change-group"], &wall(LIMIT));
     ended_by_the_wall(&report, &books);
 }
 
-fn daemons_end_with_the_run(stage: &mut Stage) {
+fn daemons_end_with_the_run(bench: &mut TestBench) {
     for mode in ["daemon", "deaf-daemon"] {
-        let (report, books) = stage.run(&[mode], &wall(LIMIT));
+        let (report, books) = bench.run(&[mode], &wall(LIMIT));
         ended_by_the_wall(&report, &books);
         assert_eq!(report.left_behind, 1, "{mode}: {report:?}");
     }
 }
 
-fn a_fork_storm_ends(stage: &mut Stage) {
-    let (report, books) = stage.run(&["storm", "200"], &wall(600));
+fn a_fork_storm_ends(bench: &mut TestBench) {
+    let (report, books) = bench.run(&["storm", "200"], &wall(600));
     assert_eq!(report.cause, Cause::Wall);
     assert!(books.end - books.start < Duration::from_secs(4));
     assert!(report.left_behind > 0);
 }
 
-fn a_process_that_keeps_forking_away_ends(stage: &mut Stage) {
-    // Main leaves at once, so the run ends by itself, with somebody left behind.
-    let (report, books) = stage.run(&["refork"], &wall(LIMIT));
+fn a_process_that_keeps_forking_away_ends(bench: &mut TestBench) {
+    // Main leaves at once, so the run ends by itself, with a process left behind.
+    let (report, books) = bench.run(&["refork"], &wall(LIMIT));
     assert_eq!(report.cause, Cause::None);
     assert!(books.end - books.start < Duration::from_secs(2));
 }
 
-fn a_flood_is_cut_in_the_middle(stage: &mut Stage) {
-    let (report, _) = stage.run(&["flood", "300"], &wall(15_000));
+fn a_flood_is_cut_in_the_middle(bench: &mut TestBench) {
+    let (report, _) = bench.run(&["flood", "300"], &wall(15_000));
     let stdout = report.stdout.unwrap();
     assert_eq!((report.cause, report.exit_code), (Cause::None, Some(0)));
     assert_eq!(stdout.head.len() + stdout.tail.len(), 1 << 16);
@@ -119,18 +119,18 @@ fn a_flood_is_cut_in_the_middle(stage: &mut Stage) {
     assert!(stdout.tail.ends_with(b"x\nthe end\n"));
 }
 
-fn one_huge_line_and_a_partial_one_are_kept_at_both_ends(stage: &mut Stage) {
-    let (report, _) = stage.run(&["long-line", "5"], &wall(15_000));
+fn one_huge_line_and_a_partial_one_are_kept_at_both_ends(bench: &mut TestBench) {
+    let (report, _) = bench.run(&["long-line", "5"], &wall(15_000));
     let stdout = report.stdout.unwrap();
     assert!(stdout.head.starts_with(b"xxxx") && stdout.tail.ends_with(b"xthe end\n"));
-    let (report, _) = stage.run(&["partial"], &wall(15_000));
+    let (report, _) = bench.run(&["partial"], &wall(15_000));
     assert_eq!(report.stdout.unwrap().head, b"whole\nhalf");
-    let (report, _) = stage.run(&["nul"], &wall(15_000));
+    let (report, _) = bench.run(&["nul"], &wall(15_000));
     assert_eq!(report.stdout.unwrap().head, b"a\0b\xff\n");
 }
 
-fn input_is_empty_unless_given(stage: &mut Stage) {
-    let (report, _) = stage.run(&["echo"], &wall(15_000));
+fn input_is_empty_unless_given(bench: &mut TestBench) {
+    let (report, _) = bench.run(&["echo"], &wall(15_000));
     assert_eq!(report.stdout.unwrap().head, b"");
     let book = Book::open();
     let text = book.path().with_file_name("text");
@@ -140,21 +140,21 @@ fn input_is_empty_unless_given(stage: &mut Stage) {
         output: Output::Capture { limit: 100 },
         ..Launch::new(book.command(&["echo"]))
     };
-    let report = stage.launch(&launch, &wall(15_000)).unwrap();
+    let report = bench.launch(&launch, &wall(15_000)).unwrap();
     assert_eq!(report.stdout.unwrap().text(), "from a file");
 }
 
-fn a_grandchild_that_holds_stdout_does_not_delay_the_report(stage: &mut Stage) {
-    let (report, books) = stage.run(&["hold-stdout"], &wall(15_000));
+fn a_grandchild_that_holds_stdout_does_not_delay_the_report(bench: &mut TestBench) {
+    let (report, books) = bench.run(&["hold-stdout"], &wall(15_000));
     assert_eq!((report.cause, report.exit_code), (Cause::None, Some(0)));
     assert_eq!(report.stdout.unwrap().text(), "bye\n");
     assert_eq!(report.left_behind, 1);
     assert!(books.end - books.start < Duration::from_secs(5));
 }
 
-fn what_main_leaves_behind_is_ended_and_counted(stage: &mut Stage) {
+fn what_main_leaves_behind_is_ended_and_counted(bench: &mut TestBench) {
     for mode in ["leave-daemon", "leave-burner"] {
-        let (report, books) = stage.run(&[mode], &wall(15_000));
+        let (report, books) = bench.run(&[mode], &wall(15_000));
         assert_eq!((report.cause, report.exit_code), (Cause::None, Some(0)));
         assert_eq!(report.left_behind, 1, "{mode}");
         assert!(books.end - books.start < Duration::from_secs(5));
@@ -169,19 +169,19 @@ fn ended_by_the_cpu(report: &Report, books: &Books, limit: f64) {
     assert!(books.cpu() < limit + 0.15, "{}", books.cpu());
 }
 
-fn cpu_of_one_and_two_threads_is_limited(stage: &mut Stage) {
+fn cpu_of_one_and_two_threads_is_limited(bench: &mut TestBench) {
     for mode in ["burn", "burn-threads"] {
-        let (report, books) = stage.run(&[mode, "15000"], &cpu(200));
+        let (report, books) = bench.run(&[mode, "15000"], &cpu(200));
         ended_by_the_cpu(&report, &books, 0.2);
     }
 }
 
-fn cpu_of_short_lived_children_is_limited_and_counted(stage: &mut Stage) {
-    let (report, books) = stage.run(&["burn-children", "500", "10"], &cpu(300));
+fn cpu_of_short_lived_children_is_limited_and_counted(bench: &mut TestBench) {
+    let (report, books) = bench.run(&["burn-children", "500", "10"], &cpu(300));
     ended_by_the_cpu(&report, &books, 0.3);
     // Nobody waits for these: only a group counts them.
-    let (report, books) = stage.run(&["burn-unwaited", "50", "10"], &cpu(250));
-    if stage.level() == Level::Cgroup2 {
+    let (report, books) = bench.run(&["burn-unwaited", "50", "10"], &cpu(250));
+    if bench.level() == Level::Cgroup2 {
         ended_by_the_cpu(&report, &books, 0.25);
         assert!(report.cpu_exact);
     } else {
@@ -190,21 +190,21 @@ fn cpu_of_short_lived_children_is_limited_and_counted(stage: &mut Stage) {
     }
 }
 
-fn cpu_of_orphans_is_limited(stage: &mut Stage) {
-    let (report, books) = stage.run(&["burn-orphans", "3", "15000"], &cpu(300));
+fn cpu_of_orphans_is_limited(bench: &mut TestBench) {
+    let (report, books) = bench.run(&["burn-orphans", "3", "15000"], &cpu(300));
     ended_by_the_cpu(&report, &books, 0.3);
 }
 
-fn cpu_reported_is_cpu_burned(stage: &mut Stage) {
+fn cpu_reported_is_cpu_burned(bench: &mut TestBench) {
     for arguments in [
         ["burn", "200", ""],
         ["burn-threads", "200", ""],
         ["burn-children", "20", "10"],
         ["burn-unwaited", "20", "10"],
     ] {
-        let (report, books) = stage.run(&arguments, &wall(15_000));
+        let (report, books) = bench.run(&arguments, &wall(15_000));
         assert_eq!((report.cause, report.exit_code), (Cause::None, Some(0)));
-        assert_eq!(report.cpu_exact, stage.level() == Level::Cgroup2);
+        assert_eq!(report.cpu_exact, bench.level() == Level::Cgroup2);
         if !report.cpu_exact && arguments[0] == "burn-unwaited" {
             assert!(report.cpu_seconds < books.cpu());
             continue;
@@ -222,11 +222,11 @@ fn cpu_reported_is_cpu_burned(stage: &mut Stage) {
     }
 }
 
-fn allocating_past_the_limit_is_stopped(stage: &mut Stage) {
+fn allocating_past_the_limit_is_stopped(bench: &mut TestBench) {
     // Fast, to the end if nobody stops it; then a spike that is over before a slow look.
     for arguments in [["allocate", "400", "1"], ["spike", "400", ""]] {
-        let (report, books) = stage.run(&arguments, &memory(64));
-        if stage.keeps_memory() {
+        let (report, books) = bench.run(&arguments, &memory(64));
+        if bench.keeps_memory() {
             assert_eq!(report.cause, Cause::Memory, "{report:?}");
             let touched = books.touched_at_once();
             assert!(touched <= 64 << 20, "{touched}");
@@ -242,17 +242,17 @@ fn allocating_past_the_limit_is_stopped(stage: &mut Stage) {
         }
     }
     // The next run in the same slot is not held to the old limit.
-    let (report, books) = stage.run(&["allocate", "100", "0"], &wall(15_000));
+    let (report, books) = bench.run(&["allocate", "100", "0"], &wall(15_000));
     assert_eq!((report.cause, report.exit_code), (Cause::None, Some(0)));
     assert!(books.allocated);
     assert!(report.peak_memory_bytes >= 100 << 20, "{report:?}");
     assert!(report.peak_memory_bytes < 130 << 20, "{report:?}");
 }
 
-fn allocating_in_several_children_is_stopped(stage: &mut Stage) {
-    let (report, books) = stage.run(&["allocate-children", "4", "50"], &memory(100));
+fn allocating_in_several_children_is_stopped(bench: &mut TestBench) {
+    let (report, books) = bench.run(&["allocate-children", "4", "50"], &memory(100));
     assert_eq!(report.cause, Cause::Memory, "{report:?}");
-    if stage.keeps_memory() {
+    if bench.keeps_memory() {
         // A v1 group kills one process first, and until all are ended the others may have what that one had: together
         // they may touch more than the limit, but never at the same moment.
         let touched = books.touched_at_once();
@@ -262,42 +262,42 @@ fn allocating_in_several_children_is_stopped(stage: &mut Stage) {
         assert!(report.peak_memory_bytes > 90 << 20, "{report:?}");
     }
     // These books would show what a limiter lets pass.
-    let (report, books) = stage.run(&["allocate-children", "4", "50"], &wall(4000));
+    let (report, books) = bench.run(&["allocate-children", "4", "50"], &wall(4000));
     assert_eq!(report.cause, Cause::Wall, "{report:?}");
     let touched = books.touched_at_once();
     assert!(touched > 100 << 20, "{touched}");
 }
 
-fn a_reservation_is_harmless(stage: &mut Stage) {
-    let (report, _) = stage.run(&["reserve"], &memory(64));
+fn a_reservation_is_harmless(bench: &mut TestBench) {
+    let (report, _) = bench.run(&["reserve"], &memory(64));
     assert_eq!((report.cause, report.exit_code), (Cause::None, Some(0)));
     assert!(report.peak_memory_bytes < 40 << 20, "{report:?}");
 }
 
-fn exit_codes_are_not_mistaken_for_limits(stage: &mut Stage) {
+fn exit_codes_are_not_mistaken_for_limits(bench: &mut TestBench) {
     for code in [0, 1, 124, 137] {
-        let (report, _) = stage.run(&["exit", &code.to_string()], &wall(15_000));
+        let (report, _) = bench.run(&["exit", &code.to_string()], &wall(15_000));
         assert_eq!((report.cause, report.exit_code), (Cause::None, Some(code)));
         assert_eq!((report.signal, report.left_behind), (None, 0));
     }
 }
 
-fn signals_of_its_own_are_reported_as_such(stage: &mut Stage) {
+fn signals_of_its_own_are_reported_as_such(bench: &mut TestBench) {
     for signal in [libc::SIGSEGV, libc::SIGKILL, libc::SIGTERM, libc::SIGXCPU] {
-        let (report, _) = stage.run(&["die", &signal.to_string()], &memory(500));
+        let (report, _) = bench.run(&["die", &signal.to_string()], &memory(500));
         assert_eq!((report.cause, report.exit_code), (Cause::None, None));
         assert_eq!(report.signal, Some(signal));
     }
 }
 
-fn a_limit_of_a_millisecond_works(stage: &mut Stage) {
+fn a_limit_of_a_millisecond_works(bench: &mut TestBench) {
     let launch = Launch::new(["sleep", "20"]);
-    let report = stage.launch(&launch, &wall(1)).unwrap();
+    let report = bench.launch(&launch, &wall(1)).unwrap();
     assert_eq!(report.cause, Cause::Wall);
     assert!(report.wall_seconds >= 0.001 && report.wall_seconds < 1.0);
 }
 
-fn commands_start_clean(stage: &mut Stage) {
+fn commands_start_clean(bench: &mut TestBench) {
     let book = Book::open();
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
@@ -307,7 +307,7 @@ fn commands_start_clean(stage: &mut Stage) {
         output: Output::Capture { limit: 10_000 },
         ..Launch::new(book.command(&["describe"]))
     };
-    let report = stage.launch(&launch, &wall(15_000)).unwrap();
+    let report = bench.launch(&launch, &wall(15_000)).unwrap();
     let text = report.stdout.unwrap().text();
     assert!(text.contains("SigBlk:\t0000000000000000"), "{text}");
     // Rust programs ignore SIGPIPE of their own accord, so another one is asked what it was given.
@@ -315,7 +315,7 @@ fn commands_start_clean(stage: &mut Stage) {
         output: Output::Capture { limit: 10_000 },
         ..Launch::new(["grep", "SigIgn", "/proc/self/status"])
     };
-    let report = stage.launch(&grep, &wall(15_000)).unwrap();
+    let report = bench.launch(&grep, &wall(15_000)).unwrap();
     assert_eq!(report.stdout.unwrap().text(), "SigIgn:\t0000000000000000\n");
     // 3 is its book, 4 the folder it lists them in.
     assert!(text.contains("fds 0,1,2,3,4\n"), "{text}");
@@ -333,7 +333,7 @@ fn commands_start_clean(stage: &mut Stage) {
     assert!(text.contains("variable set\n"), "{text}");
 }
 
-fn pinning_is_inherited(stage: &mut Stage) {
+fn pinning_is_inherited(bench: &mut TestBench) {
     let launch = Launch {
         output: Output::Capture { limit: 10_000 },
         ..Launch::new(["sh", "-c", "grep Cpus_allowed_list /proc/self/status; true"])
@@ -344,26 +344,26 @@ fn pinning_is_inherited(stage: &mut Stage) {
         cpus: Some(vec![last]),
         ..wall(15_000)
     };
-    let report = stage.launch(&launch, &limits).unwrap();
+    let report = bench.launch(&launch, &limits).unwrap();
     assert_eq!(
         report.stdout.unwrap().text(),
         format!("Cpus_allowed_list:\t{last}\n")
     );
 }
 
-fn a_grace_period_lets_the_polite_leave_and_ends_the_rest(stage: &mut Stage) {
+fn a_grace_period_lets_the_polite_leave_and_ends_the_rest(bench: &mut TestBench) {
     let limits = Limits {
         grace: Duration::from_secs(10),
         ..wall(LIMIT)
     };
-    let (report, books) = stage.run(&["leave-on-term"], &limits);
+    let (report, books) = bench.run(&["leave-on-term"], &limits);
     assert_eq!((report.cause, report.signal), (Cause::Wall, Some(15)));
     assert!(books.end - books.start < Duration::from_secs(5));
     let limits = Limits {
         grace: Duration::from_millis(300),
         ..wall(LIMIT)
     };
-    let (report, books) = stage.run(&["ignore-term"], &limits);
+    let (report, books) = bench.run(&["ignore-term"], &limits);
     assert_eq!((report.cause, report.signal), (Cause::Wall, Some(9)));
     assert!(books.end - books.start >= Duration::from_millis(LIMIT + 300 - 50));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use captime_limit::{Cause, Launch, LimitError, Output, Setup, blocking};
 
-use super::stage::wall;
+use super::test_bench::wall;
 
 #[test]
 fn output_goes_to_a_private_file_or_nowhere() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use captime_limit::{Cause, Contain, Launch, LimitError, Output, Report, Setup, blocking};
 
-use super::stage::{Book, skip, wall};
+use super::test_bench::{Book, skip, wall};
 
 /// A slot with this containment; `None`, said on stderr, where the machine does not allow it.
 fn slot(contain: Contain) -> Option<blocking::Supervisor> {

@@ -6,22 +6,22 @@ use std::time::{Duration, Instant};
 
 use captime_limit::{Cause, Contain, Launch, Level, LimitError, Limits, Output, Report};
 
-use super::stage::{Book, Stage, cpu, memory, skip, wall};
+use super::test_bench::{Book, TestBench, cpu, memory, skip, wall};
 
-fn for_each_level(check: impl Fn(&mut Stage)) {
+fn for_each_level(check: impl Fn(&mut TestBench)) {
     for level in [Level::Cgroup2, Level::Subreaper] {
-        if let Some(mut stage) = Stage::open_to_attack(level) {
-            check(&mut stage);
+        if let Some(mut bench) = TestBench::open_to_attack(level) {
+            check(&mut bench);
         }
     }
 }
 
 /// At each level, with commands that can get at their supervisor and with those that cannot.
-fn for_each_stage(check: impl Fn(&mut Stage)) {
+fn for_each_bench(check: impl Fn(&mut TestBench)) {
     for level in [Level::Cgroup2, Level::Subreaper] {
         for contain in [Contain::Off, Contain::Pids] {
-            if let Some(mut stage) = Stage::contained(level, contain) {
-                check(&mut stage);
+            if let Some(mut bench) = TestBench::contained(level, contain) {
+                check(&mut bench);
             }
         }
     }
@@ -79,7 +79,7 @@ impl Drop for Group {
 
 /// Runs to its end; whatever that is, it comes soon after the limit and nothing is alive then. The slot works on.
 fn attack(
-    stage: &mut Stage,
+    bench: &mut TestBench,
     arguments: &[&str],
     limits: &Limits,
     within: Duration,
@@ -87,21 +87,21 @@ fn attack(
     let book = Book::open();
     let launch = Launch::new(book.command(arguments));
     let start = Instant::now();
-    let result = stage.launch(&launch, limits);
+    let result = bench.launch(&launch, limits);
     let took = start.elapsed();
     assert!(took < within, "{arguments:?} took {took:?}: {result:?}");
     book.close();
-    let report = stage.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
+    let report = bench.launch(&Launch::new(["true"]), &wall(15_000)).unwrap();
     assert_eq!((report.cause, report.exit_code), (Cause::None, Some(0)));
     result
 }
 
 #[test]
 fn a_program_that_stops_its_supervisor_still_meets_its_limit() {
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         for mode in ["stop-parent", "stop-ancestors"] {
             // Before the main process asks whether its supervisor is alive, and continues it.
-            let report = attack(stage, &[mode], &wall(600), Duration::from_secs(12)).unwrap();
+            let report = attack(bench, &[mode], &wall(600), Duration::from_secs(12)).unwrap();
             assert_eq!(report.cause, Cause::Wall, "{mode}: {report:?}");
         }
     });
@@ -109,9 +109,9 @@ fn a_program_that_stops_its_supervisor_still_meets_its_limit() {
 
 #[test]
 fn a_program_that_keeps_stopping_its_supervisor_is_ended() {
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         for mode in ["restop-parent", "restop-ancestors"] {
-            match attack(stage, &[mode], &wall(600), Duration::from_secs(12)) {
+            match attack(bench, &[mode], &wall(600), Duration::from_secs(12)) {
                 Ok(report) => assert_eq!(report.cause, Cause::Wall, "{mode}: {report:?}"),
                 Err(error) => assert!(
                     matches!(error, LimitError::SupervisorStuck { .. }),
@@ -127,9 +127,9 @@ fn a_supervisor_that_is_traced_is_replaced_and_says_why() {
     if !is_root() {
         return;
     }
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         let error = attack(
-            stage,
+            bench,
             &["trace-parent"],
             &wall(600),
             Duration::from_secs(12),
@@ -148,13 +148,13 @@ fn a_supervisor_or_command_that_is_frozen_does_not_stop_the_limits() {
     if !is_root() {
         return;
     }
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         for mode in ["freeze-parent", "freeze-self"] {
             let Some(group) = Group::make("freezer") else {
                 return;
             };
             let result = attack(
-                stage,
+                bench,
                 &[mode, group.path()],
                 &wall(600),
                 Duration::from_secs(12),
@@ -172,9 +172,9 @@ fn a_supervisor_or_command_that_is_frozen_does_not_stop_the_limits() {
 
 #[test]
 fn what_outlives_a_killed_supervisor_is_ended() {
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         let lost = attack(
-            stage,
+            bench,
             &["kill-parent"],
             &wall(15_000),
             Duration::from_secs(8),
@@ -185,7 +185,7 @@ fn what_outlives_a_killed_supervisor_is_ended() {
             && let Some(group) = Group::make("unified")
         {
             let arguments = ["kill-parent", group.path()];
-            let lost = attack(stage, &arguments, &wall(15_000), Duration::from_secs(8));
+            let lost = attack(bench, &arguments, &wall(15_000), Duration::from_secs(8));
             assert_eq!(lost, Err(LimitError::SupervisorLost));
         }
     });
@@ -195,9 +195,9 @@ fn what_outlives_a_killed_supervisor_is_ended() {
 #[test]
 fn what_outlives_a_killed_supervisor_and_its_guardian_is_ended() {
     captime_limit::adopt_orphans();
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         let lost = attack(
-            stage,
+            bench,
             &["kill-ancestors"],
             &wall(15_000),
             Duration::from_secs(10),
@@ -230,14 +230,14 @@ fn what_outlives_both_is_ended_in_a_session_from_outside_the_namespace() {
 
 #[test]
 fn undoing_the_pinning_does_not_widen_a_cpu_limit() {
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         let ours = rustix::thread::sched_getaffinity(None).unwrap();
         let first = (0..1024).find(|&cpu| ours.is_set(cpu)).unwrap();
         let limits = Limits {
             cpus: Some(vec![first]),
             ..cpu(800)
         };
-        let (report, books) = stage.run(&["widen", "15000"], &limits);
+        let (report, books) = bench.run(&["widen", "15000"], &limits);
         assert_eq!(report.cause, Cause::Cpu, "{report:?}");
         assert!(books.cpu() < 0.95, "{}", books.cpu());
     });
@@ -248,10 +248,10 @@ fn memory_outside_the_group_is_counted_and_never_called_exact() {
     if !is_root() {
         return;
     }
-    let Some(mut stage) = Stage::open_to_attack(Level::Cgroup2) else {
+    let Some(mut bench) = TestBench::open_to_attack(Level::Cgroup2) else {
         return;
     };
-    if !stage.keeps_memory() {
+    if !bench.keeps_memory() {
         skip(&"no memory controller");
         return;
     }
@@ -267,19 +267,19 @@ fn memory_outside_the_group_is_counted_and_never_called_exact() {
         ["leave-memory", group.path(), "300"],
         ["raise-memory", "300", ""],
     ] {
-        let (report, _) = stage.run(&arguments, &memory(100));
+        let (report, _) = bench.run(&arguments, &memory(100));
         assert_eq!(report.cause, Cause::Memory, "{arguments:?}: {report:?}");
         assert!(!report.memory_exact, "{arguments:?}: {report:?}");
     }
     // A run that keeps to the rules is exact again.
-    let (report, _) = stage.run(&["allocate", "40", "0"], &memory(100));
+    let (report, _) = bench.run(&["allocate", "40", "0"], &memory(100));
     assert_eq!(report.cause, Cause::None, "{report:?}");
     assert!(report.memory_exact, "{report:?}");
 }
 
 #[test]
 fn a_file_left_in_memory_is_not_charged_to_the_next_run() {
-    for_each_level(|stage| {
+    for_each_level(|bench| {
         let folder = Path::new("/dev/shm");
         let Ok(folder) = tempfile::tempdir_in(folder) else {
             skip(&"no tmpfs");
@@ -287,10 +287,10 @@ fn a_file_left_in_memory_is_not_charged_to_the_next_run() {
         };
         let file = folder.path().join("left");
         let arguments = ["leave-file", file.to_str().unwrap(), "60"];
-        let (report, _) = stage.run(&arguments, &memory(300));
+        let (report, _) = bench.run(&arguments, &memory(300));
         assert_eq!((report.cause, report.exit_code), (Cause::None, Some(0)));
         assert_eq!(file.metadata().unwrap().len(), 60 << 20);
-        let (report, books) = stage.run(&["allocate", "10", "0"], &memory(40));
+        let (report, books) = bench.run(&["allocate", "10", "0"], &memory(40));
         assert_eq!(report.cause, Cause::None, "{report:?}");
         assert!(books.allocated);
         assert!(report.peak_memory_bytes < 30 << 20, "{report:?}");
@@ -299,7 +299,7 @@ fn a_file_left_in_memory_is_not_charged_to_the_next_run() {
 
 #[test]
 fn groups_that_others_made_are_left_alone() {
-    if !is_root() || Stage::open_to_attack(Level::Cgroup2).is_none() {
+    if !is_root() || TestBench::open_to_attack(Level::Cgroup2).is_none() {
         return;
     }
     // Where a captime makes its groups, and so looks for abandoned ones.
@@ -327,8 +327,8 @@ fn groups_that_others_made_are_left_alone() {
             .spawn()
             .unwrap();
         std::fs::write(path.join("cgroup.procs"), other.id().to_string()).unwrap();
-        let stage = Stage::open_to_attack(Level::Cgroup2).unwrap();
-        drop(stage);
+        let bench = TestBench::open_to_attack(Level::Cgroup2).unwrap();
+        drop(bench);
         let is_alive = other.try_wait().unwrap().is_none();
         let _ = other.kill();
         other.wait().unwrap();
@@ -340,7 +340,7 @@ fn groups_that_others_made_are_left_alone() {
 
 #[test]
 fn fork_bombs_end_soon() {
-    for_each_stage(|stage| {
+    for_each_bench(|bench| {
         for mode in ["fork-bomb", "fork-bomb-sessions", "fork-bomb-continued"] {
             let arguments = [mode, "7"];
             // With limits for which all processes are looked at from time to time.
@@ -349,7 +349,7 @@ fn fork_bombs_end_soon() {
                 memory: Some(4 << 30),
                 ..wall(800)
             };
-            let report = attack(stage, &arguments, &limits, Duration::from_secs(12)).unwrap();
+            let report = attack(bench, &arguments, &limits, Duration::from_secs(12)).unwrap();
             assert_eq!(report.cause, Cause::Wall, "{mode}: {report:?}");
         }
     });
@@ -378,7 +378,7 @@ fn remove_nested_groups() {
 
 #[test]
 fn tricks_with_processes_do_not_delay_the_end() {
-    for_each_stage(|stage| {
+    for_each_bench(|bench| {
         for arguments in [
             &["wait-in-vfork"][..],
             &["subreaper-chain", "20"],
@@ -386,24 +386,24 @@ fn tricks_with_processes_do_not_delay_the_end() {
             &["signal-flood"],
             &["nest-groups", "20"],
         ] {
-            let report = attack(stage, arguments, &wall(600), Duration::from_secs(15)).unwrap();
+            let report = attack(bench, arguments, &wall(600), Duration::from_secs(15)).unwrap();
             assert_eq!(report.cause, Cause::Wall, "{arguments:?}: {report:?}");
         }
         remove_nested_groups();
         // Its first process leaves, where the namespace could be made.
         let arguments = ["own-namespace"];
-        let report = attack(stage, &arguments, &wall(600), Duration::from_secs(15)).unwrap();
+        let report = attack(bench, &arguments, &wall(600), Duration::from_secs(15)).unwrap();
         assert!(report.left_behind > 0, "{report:?}");
     });
 }
 
 /// What a command inherits from its supervisor, in words.
-fn inherited(stage: &mut Stage) -> String {
+fn inherited(bench: &mut TestBench) -> String {
     let script =
         "nice; ulimit -n; grep Cpus_allowed_list /proc/self/status; cut -d' ' -f41 /proc/self/stat";
     let mut launch = Launch::new(["sh", "-c", script]);
     launch.output = Output::Capture { limit: 1 << 12 };
-    let report = stage.launch(&launch, &wall(15_000)).unwrap();
+    let report = bench.launch(&launch, &wall(15_000)).unwrap();
     report.stdout.unwrap().text()
 }
 
@@ -411,14 +411,14 @@ fn inherited(stage: &mut Stage) -> String {
 fn what_a_command_does_to_its_supervisor_does_not_touch_the_next_one() {
     // Without memory or descriptors, supervisor and guardian may both be lost.
     captime_limit::adopt_orphans();
-    for_each_stage(|stage| {
-        let before = inherited(stage);
+    for_each_bench(|bench| {
+        let before = inherited(bench);
         for arguments in [&["starve-parent", "2"][..], &["limit-parent"]] {
-            match attack(stage, arguments, &wall(600), Duration::from_secs(15)) {
+            match attack(bench, arguments, &wall(600), Duration::from_secs(15)) {
                 Ok(report) => assert_eq!(report.cause, Cause::Wall, "{arguments:?}: {report:?}"),
                 // Where neither group nor namespace holds them, processes are looked for in files.
                 Err(LimitError::Unkillable { .. }) => {
-                    let place = (stage.level(), stage.supervisor.contain());
+                    let place = (bench.level(), bench.supervisor.contain());
                     assert_eq!(place, (Level::Subreaper, Contain::Off), "{arguments:?}");
                 }
                 // A supervisor that may have no descriptors cannot wait, and a starved one may not answer in time.
@@ -432,7 +432,7 @@ fn what_a_command_does_to_its_supervisor_does_not_touch_the_next_one() {
                     "{arguments:?}: {error}"
                 ),
             }
-            assert_eq!(inherited(stage), before, "{arguments:?}");
+            assert_eq!(inherited(bench), before, "{arguments:?}");
         }
     });
 }

@@ -14,4 +14,4 @@ mod contained;
 mod dependencies;
 mod hostile;
 #[allow(dead_code, reason = "the tests of `captime exec` use the rest")]
-mod stage;
+mod test_bench;

@@ -57,7 +57,7 @@ fn as_many_more_pulls_as_foretold_bring_the_runner_up_forward() {
         let mut play = Play::new("rcucb");
         play.constant(rounds);
         let chosen = play.choose();
-        let text = otherwise(&play.policy.explain()).unwrap();
+        let text = play.policy.explain().otherwise().unwrap();
         let foretold = number_after(&text, "after about ");
         let reward = if chosen.arm.index() == 0 { 0.6 } else { 0.5 };
         let mut pulls = 0.0;
@@ -85,7 +85,7 @@ fn a_mean_that_falls_by_more_than_said_lets_the_runner_up_pass() {
             play.choose();
             play.policy.explain()
         };
-        let gap = number_after(&otherwise(&before).unwrap(), "falls by more than ");
+        let gap = number_after(&before.otherwise().unwrap(), "falls by more than ");
         let (chosen, runner_up) = (before.chosen.unwrap(), before.runner_up.unwrap());
         let fallen = chosen.mean - factor * gap + chosen.width;
         assert_eq!(fallen < runner_up.index, passes, "{before:?}");
@@ -96,11 +96,16 @@ fn a_mean_that_falls_by_more_than_said_lets_the_runner_up_pass() {
 fn what_had_to_be_played_first_and_what_was_drawn_say_so() {
     let mut play = Play::new("rcucb");
     play.choose();
-    assert!(otherwise(&play.policy.explain()).is_none_or(|text| text.starts_with("nothing")));
+    assert!(
+        play.policy
+            .explain()
+            .otherwise()
+            .is_none_or(|text| text.starts_with("nothing"))
+    );
     let mut play = Play::new("joint-ts");
     play.constant(20);
     play.choose();
-    let text = otherwise(&play.policy.explain()).unwrap();
+    let text = play.policy.explain().otherwise().unwrap();
     assert!(text.contains("another seed may choose it"), "{text}");
 }
 
@@ -144,7 +149,8 @@ fn told(spec: &str, arms: usize, is_rich: bool, slots: usize) -> Vec<(Explanatio
             seed: None,
             by: None,
         };
-        told.push((explanation, as_text(&record, &explanation, &words)));
+        let text = as_text(&record, &explanation, &words);
+        told.push((explanation, text));
         policy.launched(Round(number), pull);
         under_way.push((Round(number), pull));
         if under_way.len() == slots {
@@ -257,18 +263,18 @@ fn a_turn_says_what_ends_it() {
     otherwise: nothing: the schedule decides; the rung is over when each of 6 arms has had 1 run, then the better half by gain at this limit continues with about twice the limit
     ");
     let race = told("race", 6, true, 1);
+    // The numbers of a turn, which programs read.
+    let number = |explanation: &Explanation, role: &str, name: &str| {
+        explanation.turn.as_ref()?.state[role][name].as_u64()
+    };
     let challenge = race.iter().rev().find(|(explanation, _)| {
-        matches!(explanation.turn, Some(Turn::Challenge { run: 2.., .. }))
+        number(explanation, "challenge", "run").is_some_and(|run| run >= 2)
     });
     let (explanation, text) = challenge.expect("a challenger gets that far");
-    let Some(Turn::Challenge {
-        incumbent, run, of, ..
-    }) = explanation.turn
-    else {
-        unreachable!("just found");
-    };
+    let [incumbent, run, of] =
+        ["incumbent", "run", "of"].map(|name| number(explanation, "challenge", name).unwrap());
     for words in [
-        format!("it challenges the incumbent, arm {incumbent} (p="),
+        format!("it challenges the incumbent, arm {incumbent}: "),
         format!("run {run} of {of}; it lost "),
         format!("\nincumbent: arm {incumbent} "),
         format!("with less lost in all {of} it takes the incumbent's place"),
@@ -278,7 +284,7 @@ fn a_turn_says_what_ends_it() {
     let (_, text) = race
         .iter()
         .rev()
-        .find(|(explanation, _)| matches!(explanation.turn, Some(Turn::Incumbent { met: 1.. })))
+        .find(|(explanation, _)| number(explanation, "incumbent", "met").is_some_and(|met| met > 0))
         .expect("the incumbent runs again");
     assert!(
         text.contains("it runs once more after every challenge"),

@@ -5,9 +5,10 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64Mcg;
 
 use super::super::rungs::Window;
+use super::super::turn::LevelsTurn;
 use super::{Chosen, Staged};
 use crate::policy::Why;
-use crate::policy::explanation::{Last, Turn};
+use crate::policy::explanation::Last;
 
 /// Pulls at each limit of the climb: with a single one, an instance that nobody solves would raise the limits. The smaller
 /// limits add up to less than twice the run that ends first, because levels are at least [`STEP`](super::super::STEP) apart. So
@@ -19,7 +20,7 @@ const TIE: f64 = 1e-9;
 
 impl Staged {
     /// Whose turn it is: a climb until something ends, then draws for their share, rungs, and in the end whatever is left.
-    pub(super) fn turn(&self, rng: &mut Pcg64Mcg) -> Last<Chosen> {
+    pub(super) fn turn(&self, rng: &mut Pcg64Mcg) -> Last<Chosen, LevelsTurn> {
         if !self.pooled.has_ended() {
             return Last::climb(self.climb());
         }
@@ -41,7 +42,7 @@ impl Staged {
                 })
             });
             let chosen = open.unwrap_or_else(|| self.repeat());
-            Last::turn(chosen, None, Turn::Repeat)
+            Last::turn(chosen, None, LevelsTurn::Repeat)
         })
     }
 
@@ -107,13 +108,13 @@ impl Staged {
     }
 
     /// The least served rung plays, and in it the arm that has met the fewest instances.
-    fn halve(&self, window: &Window) -> Option<(Chosen, Turn)> {
+    fn halve(&self, window: &Window) -> Option<(Chosen, LevelsTurn)> {
         let mut rungs: Vec<usize> = (window.lowest..=window.top).collect();
         rungs.sort_by(|a, b| self.accounts[*a].total_cmp(&self.accounts[*b]));
         rungs.into_iter().find_map(|level| {
             let arms = window.arms(level, self.arms());
             let chosen = self.least_met(self.ranked().take(arms), level)?;
-            let turn = Turn::Level {
+            let turn = LevelsTurn::Level {
                 rung: (level - window.lowest) as u32 + 1,
                 rungs: window.rungs() as u32,
                 arms,
@@ -126,14 +127,14 @@ impl Staged {
 
     /// The largest of random draws from the posterior, at the limit that says most per second. Half of the time not the
     /// answer of now, so that its rivals are looked at.
-    fn draw(&self, rng: &mut Pcg64Mcg) -> Option<Last<Chosen>> {
+    fn draw(&self, rng: &mut Pcg64Mcg) -> Option<Last<Chosen, LevelsTurn>> {
         let open: Vec<usize> = self
             .ranked()
             .filter(|arm| !self.belief.is_complete(*arm))
             .collect();
         let incumbent = self.order[0] as usize;
         let largest = |without: Option<usize>, rng: &mut Pcg64Mcg| {
-            let mut last = Last::by(Why::Sample);
+            let mut last: Last = Last::by(Why::Sample);
             for arm in open.iter().filter(|arm| Some(**arm) != without) {
                 let of_arm = &self.belief.arms[*arm];
                 let normal: f64 = StandardNormal.sample(rng);
@@ -176,7 +177,7 @@ impl Staged {
             why: Why::Sample,
             chosen: Some((chosen, draw)),
             runner_up,
-            turn: Some(Turn::Largest),
+            turn: Some(LevelsTurn::Largest),
         })
     }
 

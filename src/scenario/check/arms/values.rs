@@ -1,10 +1,10 @@
 //! The values of one parameter: a list, a range, or one value.
 
 use crate::scenario::Fault;
+use crate::scenario::arguments::ParamsForm;
 use crate::scenario::check::{Check, Fields};
 use crate::scenario::keys;
 use crate::scenario::raw::{Entry, Node, Raw};
-use crate::scenario::template::ParamsForm;
 use crate::space::{MOST_ARMS, Parameter, SpaceError, Value};
 
 /// A parameter of a grid, and its own argument if it has one.

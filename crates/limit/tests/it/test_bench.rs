@@ -233,7 +233,7 @@ pub fn skip(why: &dyn std::fmt::Display) {
 
 /// The levels this machine offers, by name.
 pub fn levels() -> Vec<&'static str> {
-    let offered = |level: &Level| Stage::at(*level).is_some();
+    let offered = |level: &Level| TestBench::at(*level).is_some();
     [Level::Cgroup2, Level::Subreaper]
         .iter()
         .filter(|level| offered(level))
@@ -242,12 +242,12 @@ pub fn levels() -> Vec<&'static str> {
 }
 
 /// One supervisor at a given level.
-pub struct Stage {
+pub struct TestBench {
     pub runtime: tokio::runtime::Runtime,
     pub supervisor: Supervisor,
 }
 
-impl Stage {
+impl TestBench {
     /// A supervisor at this level; `None`, said on stderr, where the machine does not offer it.
     pub fn at(level: Level) -> Option<Self> {
         Self::with(&Setup {
