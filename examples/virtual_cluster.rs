@@ -60,12 +60,18 @@ impl std::fmt::Display for Report {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { slots, seconds, .. } = self;
         let (busy, rate) = (100.0 * self.busy, self.rate);
-        writeln!(to, "{slots} slots, pulls of {seconds} s: {busy:.1} % busy, {rate:.0} outcomes/s")?;
+        writeln!(
+            to,
+            "{slots} slots, pulls of {seconds} s: {busy:.1} % busy, {rate:.0} outcomes/s"
+        )?;
         for (name, share) in self.parts {
             writeln!(to, "  {name}: {:.1} % of its time", 100.0 * share)?;
         }
         let [decision, journal, frames] = self.costs;
-        write!(to, "  one outcome: decision {decision:.1} µs, journal and learning {journal:.1} µs, frames {frames:.1} µs")
+        write!(
+            to,
+            "  one outcome: decision {decision:.1} µs, journal and learning {journal:.1} µs, frames {frames:.1} µs"
+        )
     }
 }
 
@@ -131,7 +137,11 @@ fn play(scenario: &Scenario, slots: usize, seconds: f64, rounds: usize) -> Resul
     if !target.is_virtual() {
         return Err("the scenario's target is not virtual".into());
     }
-    let run = Run::open(&folder.path().join("run"), &RunSetup::of(scenario, &target), ())?;
+    let run = Run::open(
+        &folder.path().join("run"),
+        &RunSetup::of(scenario, &target),
+        (),
+    )?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let pool = runtime.block_on(target.start(1, scenario.pin))?;
     let mut cluster = Cluster {
@@ -212,7 +222,11 @@ impl Cluster {
         let Ended { round, ending, .. } = self.pool.ends.try_recv()?;
         // The node makes this frame; reading it is the orchestrator's work.
         let end_of = Box::new(End::from(ending));
-        let frame = encode(&FromAgent::Ended { slot, round, end: end_of })?;
+        let frame = encode(&FromAgent::Ended {
+            slot,
+            round,
+            end: end_of,
+        })?;
         self.running[slot] = Some((pull, frame));
         self.events.push(Reverse((end + WAY, Event::Arrived(slot))));
         Ok(())
@@ -275,10 +289,14 @@ impl Cluster {
 
     /// From the moment all slots were filled until nothing was left to start.
     fn report(&self, filled: u64, dry: u64) -> Report {
-        let inside = |(begin, end): &(u64, u64)| (*end).min(dry).saturating_sub((*begin).max(filled));
+        let inside =
+            |(begin, end): &(u64, u64)| (*end).min(dry).saturating_sub((*begin).max(filled));
         let ran: u64 = self.ran.iter().map(inside).sum();
         let window = dry.saturating_sub(filled).max(1) as f64;
-        let ends = self.ran.iter().filter(|(_, end)| (filled..dry).contains(end));
+        let ends = self
+            .ran
+            .iter()
+            .filter(|(_, end)| (filled..dry).contains(end));
         let outcomes = self.ran.len().max(1) as f64;
         let last = self.main.free.max(1) as f64;
         let share = |part: &Part| part.worked as f64 / last;
@@ -290,7 +308,10 @@ impl Cluster {
             rate: ends.count() as f64 / (window / 1e9),
             parts: [
                 ("deciding (part of the next)", self.deciding as f64 / last),
-                ("main thread: decisions, journal, learning", share(&self.main)),
+                (
+                    "main thread: decisions, journal, learning",
+                    share(&self.main),
+                ),
                 ("thread of the nodes: frames", share(&self.nodes)),
                 ("disk: syncs", share(&self.disk)),
             ],
@@ -305,7 +326,8 @@ impl Cluster {
 
 /// Does something, and measures its CPU time in nanoseconds.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, u64) {
-    let now = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from);
+    let now =
+        || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from);
     let before = now();
     let done = work();
     let cost = now().saturating_sub(before);

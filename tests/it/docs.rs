@@ -136,7 +136,10 @@ fn the_page_on_more_than_one_machine_works_on_this_one() {
         fs::write(folder.path().join("hosts.txt"), "alpha\n").unwrap();
         let text = format!("{rest}{way}\n");
         let parsed = captime::scenario::parse(&text, "night.yaml".as_ref(), folder.path());
-        assert!(parsed.is_ok_and(|parsed| parsed.scenario.nodes.is_some()), "{way}");
+        assert!(
+            parsed.is_ok_and(|parsed| parsed.scenario.nodes.is_some()),
+            "{way}"
+        );
     }
     assert_eq!(ways.lines().count(), 3);
 }

@@ -168,7 +168,13 @@ fn a_run_on_nodes_shows_a_line_for_each_of_them() {
     let text = sleeping(&marker, "0.1{a}", 500).replace("slots: 2\n", &format!("slots: {nodes}\n"));
     let test_run = TestRun::new(&text);
     let mut session = Session::start(&test_run, &["run", "s.yaml"], &[("NO_COLOR", "1")]);
-    for text in ["node captime-1: 3 slots, ", " rounds", "node sh-2: 0 slots, ", " lost with it (", "(away)"] {
+    for text in [
+        "node captime-1: 3 slots, ",
+        " rounds",
+        "node sh-2: 0 slots, ",
+        " lost with it (",
+        "(away)",
+    ] {
         session.until(text);
     }
     session.master.write_all(b"\x03").unwrap();

@@ -191,7 +191,10 @@ fn progress_has_a_line_for_every_node() {
             line.starts_with(&format!("captime: node {node}: ")) && line.contains(" rounds")
         };
         assert!(said.lines().any(is_its), "{said}");
-        assert!(summary.contains(&format!("node      {node}: ")), "{summary}");
+        assert!(
+            summary.contains(&format!("node      {node}: ")),
+            "{summary}"
+        );
     }
     nothing_is_left(&marker);
 }

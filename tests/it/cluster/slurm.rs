@@ -335,10 +335,14 @@ fn limits_hold_inside_the_control_groups_of_slurm() {
     let own = captime_limit::detect();
     let promised = format!(", level {}, memory {}", own.level, own.memory);
     let exclusive = ["--exclusive", "--time=10"];
-    let checked = slurm.allocated(&test_run, &marker, &exclusive, "check").output();
+    let checked = slurm
+        .allocated(&test_run, &marker, &exclusive, "check")
+        .output();
     let (_, said) = expect(&checked.unwrap(), 0);
     for node in ["cg1", "cg2"] {
-        let line = said.lines().find(|line| line.contains(&format!("node {node}: 2 slots")));
+        let line = said
+            .lines()
+            .find(|line| line.contains(&format!("node {node}: 2 slots")));
         assert!(line.is_some_and(|line| line.contains(&promised)), "{said}");
     }
     expect(&slurm.run(&test_run, &marker, "10").output().unwrap(), 0);
@@ -368,7 +372,10 @@ fn limits_hold_inside_the_control_groups_of_slurm() {
 /// What docs/cluster.md shows about `captime submit`, on a cluster of four nodes.
 #[test]
 fn the_commands_of_the_page_on_slurm_work() {
-    let options = [("CAPTIME_SLURM_NODES", "page"), ("CAPTIME_SLURM_COUNT", "4")];
+    let options = [
+        ("CAPTIME_SLURM_NODES", "page"),
+        ("CAPTIME_SLURM_COUNT", "4"),
+    ];
     let Some(slurm) = Slurm::start_with(17180, &options) else {
         return;
     };
@@ -401,7 +408,10 @@ fn the_commands_of_the_page_on_slurm_work() {
     assert!(script.contains("#SBATCH --account=lab\n"), "{script}");
     let journal = std::fs::read_to_string(test_run.journal("sat")).unwrap();
     for node in 1..=4 {
-        assert!(journal.contains(&format!("\"node\":\"page{node}\"")), "{journal}");
+        assert!(
+            journal.contains(&format!("\"node\":\"page{node}\"")),
+            "{journal}"
+        );
     }
     nothing_is_left(&marker);
 }
