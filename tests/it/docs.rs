@@ -95,6 +95,7 @@ fn follow_with(page: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
                 .arg("check")
                 .arg(&file)
                 .current_dir(folder.path())
+                .env("PATH", &path)
                 .output()
                 .unwrap();
             expect(&output, 0);

@@ -338,7 +338,7 @@ fn limits_hold_inside_the_control_groups_of_slurm() {
     let checked = slurm
         .allocated(&test_run, &marker, &exclusive, "check")
         .output();
-    let (_, said) = expect(&checked.unwrap(), 0);
+    let (said, _) = expect(&checked.unwrap(), 0);
     for node in ["cg1", "cg2"] {
         let line = said
             .lines()
@@ -363,7 +363,7 @@ fn limits_hold_inside_the_control_groups_of_slurm() {
     // The CPUs of a step are those that Slurm gave it.
     let one = ["--ntasks-per-node=1", "--cpus-per-task=1", "--time=10"];
     let checked = slurm.allocated(&test_run, &marker, &one, "check").output();
-    let (_, said) = expect(&checked.unwrap(), 0);
+    let (said, _) = expect(&checked.unwrap(), 0);
     assert!(said.contains("node cg1: 1 slot, 1 CPU"), "{said}");
     nothing_is_left(&marker);
     assert_eq!(left_groups("cg"), Vec::<PathBuf>::new());
