@@ -293,10 +293,7 @@ impl Cluster {
             |(begin, end): &(u64, u64)| (*end).min(dry).saturating_sub((*begin).max(filled));
         let ran: u64 = self.ran.iter().map(inside).sum();
         let window = dry.saturating_sub(filled).max(1) as f64;
-        let ends = self
-            .ran
-            .iter()
-            .filter(|(_, end)| (filled..dry).contains(end));
+        let busy = ran as f64 / window / self.running.len() as f64;
         let outcomes = self.ran.len().max(1) as f64;
         let last = self.main.free.max(1) as f64;
         let share = |part: &Part| part.worked as f64 / last;
@@ -304,8 +301,8 @@ impl Cluster {
         Report {
             slots: self.running.len(),
             seconds: self.seconds,
-            busy: ran as f64 / window / self.running.len() as f64,
-            rate: ends.count() as f64 / (window / 1e9),
+            busy,
+            rate: busy * self.running.len() as f64 / self.seconds,
             parts: [
                 ("deciding (part of the next)", self.deciding as f64 / last),
                 (

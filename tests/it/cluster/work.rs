@@ -1,8 +1,7 @@
 //! What a node runs is what this machine would run: forests, open spaces, limits, and the pulls of other programs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::fs::Permissions;
+use std::fs::{self, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
@@ -84,7 +83,7 @@ fn each_node_says_how_it_enforces_limits() {
         "--regid=65534",
         "--clear-groups",
         "env",
-        &marker,
+        marker.as_str(),
     ];
     let other = other.iter().map(ToString::to_string);
     let other = other.chain([program.display().to_string(), "agent".into()]);
