@@ -215,7 +215,7 @@ fn pulls_of_another_program_run_on_nodes() {
 #[test]
 fn check_tries_pulls_on_the_nodes() {
     let marker = marker("try");
-    let test_run = TestRun::new(&super::sleeping(
+    let test_run = TestRun::new(&sleeping(
         &format!("{{launch: [{}]}}", agent(&marker, &[])),
         10,
         "0.1",
