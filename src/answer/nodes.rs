@@ -83,7 +83,8 @@ pub struct Nodes {
     order: Vec<Cell>,
     runs: u64,
     fitted: u64,
-    factors: Vec<f64>,
+    /// As of then.
+    latest: Vec<Option<Pace>>,
 }
 
 impl Nodes {
@@ -123,11 +124,7 @@ impl Nodes {
         self.runs += 1;
         if self.names.len() > 1 && self.runs as f64 >= (1.0 + REFIT) * self.fitted as f64 {
             self.fitted = self.runs;
-            let paces = self.paces();
-            self.factors = paces
-                .iter()
-                .map(|pace| pace.map_or(1.0, |pace| pace.factor))
-                .collect();
+            self.latest = self.paces();
         }
     }
 
@@ -144,13 +141,22 @@ impl Nodes {
     /// By how much what runs consume on this node is divided to compare it with the others; from what is known so far.
     pub fn factor(&self, node: &str) -> f64 {
         let place = self.places.get(node);
-        let factor = place.and_then(|place| self.factors.get(*place));
-        factor.copied().unwrap_or(1.0)
+        let pace = place.and_then(|place| *self.latest.get(*place)?);
+        pace.map_or(1.0, |pace| pace.factor)
+    }
+
+    /// The same lines as [`rows`](Self::rows), with speeds that leave out some of the last runs: fast enough to be asked for
+    /// several times a second.
+    pub fn recent_rows(&self) -> Vec<NodeRow> {
+        self.rows_with(&self.latest)
     }
 
     /// A line for every node; none if all pulls ran at home.
     pub fn rows(&self) -> Vec<NodeRow> {
-        let paces = self.paces();
+        self.rows_with(&self.paces())
+    }
+
+    fn rows_with(&self, paces: &[Option<Pace>]) -> Vec<NodeRow> {
         let all: BTreeSet<&String> = (self.names.iter())
             .chain(self.lost.keys())
             .chain(self.slots.keys())
@@ -163,7 +169,7 @@ impl Nodes {
                 slots: count(&self.slots, name),
                 rounds: place.map_or(0, |place| self.rounds[*place]),
                 lost: count(&self.lost, name),
-                pace: place.and_then(|place| paces[*place]),
+                pace: place.and_then(|place| *paces.get(*place)?),
             }
         };
         all.into_iter().map(row).collect()

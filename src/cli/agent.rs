@@ -1,13 +1,16 @@
 //! `captime agent`: runs pulls on this node for a captime elsewhere.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::AsFd;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream as Pair;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
 
 use super::{Exit, Failure, exit_code};
 use crate::cluster::agent::serve;
@@ -57,6 +60,7 @@ pub fn run(args: &AgentArgs) -> Result<Exit, Failure> {
         Ok(lock)
     });
     let lock = lock.map_err(|error| Failure::cannot_write(folder.path(), error))?;
+    captime_limit::wake_promptly();
     let runtime = super::runtime()?;
     let scratch = folder.path().to_owned();
     let left = runtime.block_on(async move {
@@ -88,20 +92,38 @@ fn take_streams() -> std::io::Result<(File, File)> {
     Ok((input.into(), output.into()))
 }
 
-/// Makes any input stream asynchronous: epoll refuses files, and a pipe's mode may be shared with other processes.
-fn to_async(mut input: File) -> std::io::Result<UnixStream> {
+/// Makes any input stream asynchronous. A pipe is opened once more, because its mode may be shared with other processes.
+/// Other streams, such as files, which epoll refuses, get a thread that reads them.
+fn to_async(mut input: File) -> std::io::Result<Box<dyn AsyncRead + Unpin>> {
+    let again = opened_again(&input, OpenOptions::new().read(true));
+    if let Ok(receiver) = again.and_then(pipe::Receiver::from_file) {
+        return Ok(Box::new(receiver));
+    }
     let (ours, mut theirs) = Pair::pair()?;
     std::thread::Builder::new().spawn(move || pump(&mut input, &mut theirs))?;
     ours.set_nonblocking(true)?;
-    UnixStream::from_std(ours)
+    Ok(Box::new(UnixStream::from_std(ours)?))
 }
 
 /// The same for an output stream.
-fn from_async(mut output: File) -> std::io::Result<UnixStream> {
+fn from_async(mut output: File) -> std::io::Result<Box<dyn AsyncWrite + Unpin + Send>> {
+    let again = opened_again(&output, OpenOptions::new().write(true));
+    if let Ok(sender) = again.and_then(pipe::Sender::from_file) {
+        return Ok(Box::new(sender));
+    }
     let (ours, mut theirs) = Pair::pair()?;
     std::thread::Builder::new().spawn(move || pump(&mut theirs, &mut output))?;
     ours.set_nonblocking(true)?;
-    UnixStream::from_std(ours)
+    Ok(Box::new(UnixStream::from_std(ours)?))
+}
+
+/// Opens a pipe once more. Nothing else is opened: a file would begin at its start, and a terminal would be shared anyway.
+fn opened_again(stream: &File, how: &mut OpenOptions) -> std::io::Result<File> {
+    if !stream.metadata()?.file_type().is_fifo() {
+        return Err(ErrorKind::Unsupported.into());
+    }
+    let path = format!("/proc/self/fd/{}", stream.as_raw_fd());
+    how.custom_flags(libc::O_NONBLOCK).open(path)
 }
 
 /// Passes on bytes as soon as they arrive. `io::copy` would splice, and a splice between a pipe and a socket may wait

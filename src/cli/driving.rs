@@ -19,6 +19,7 @@ pub(super) fn drive<W: Watch>(
         seconds: run.budget().wall,
         ..Wall::default()
     };
+    captime_limit::wake_promptly();
     let runtime = runtime()?;
     let driven = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(Failure::internal)?;

@@ -124,8 +124,8 @@ pub fn run(args: PullArgs) -> Result<Exit, Failure> {
             let input = read_lines().map_err(Failure::internal)?;
             session.serve(Some(input), &mut signals).await
         };
-        drop(session);
         if !matches!(ended, Ok(Served::Hastily)) {
+            session.serving.close().await;
             slots.agents.left().await;
         }
         ended

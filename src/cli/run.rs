@@ -382,6 +382,10 @@ impl Watch for Booking {
         self.view.lost(pull, why);
     }
 
+    fn node(&mut self, node: &str, slots: usize) {
+        self.view.node(node, slots);
+    }
+
     fn noticed(&mut self, text: &str) {
         self.view.noticed(text);
     }

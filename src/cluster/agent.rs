@@ -257,6 +257,7 @@ impl<R: AsyncRead + Unpin> Agent<R> {
         }
         serving.stop_all();
         let _ = tokio::time::timeout(LAST, serving.until_idle()).await;
+        serving.close().await;
     }
 }
 

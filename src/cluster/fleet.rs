@@ -77,17 +77,25 @@ impl From<Notice> for PoolChange {
         match notice {
             Notice::Slots(count) => Self::Slots(count),
             Notice::Over { why } => Self::Over(why),
-            Notice::Up(status) => Self::Notice(format!(
-                "node {} is ready: {}",
-                status.node,
-                counted(status.slots as u64, "slot")
-            )),
-            Notice::Down { node, why } => {
-                Self::Notice(format!("node {node} was lost and is started again: {why}"))
-            }
-            Notice::Withdrawn { node, why } => {
-                Self::Notice(format!("node {node} is no longer used: {why}"))
-            }
+            Notice::Up(status) => Self::Node {
+                text: format!(
+                    "node {} is ready: {}",
+                    status.node,
+                    counted(status.slots as u64, "slot")
+                ),
+                slots: status.slots,
+                node: status.node,
+            },
+            Notice::Down { node, why } => Self::Node {
+                text: format!("node {node} was lost and is started again: {why}"),
+                slots: 0,
+                node,
+            },
+            Notice::Withdrawn { node, why } => Self::Node {
+                text: format!("node {node} is no longer used: {why}"),
+                slots: 0,
+                node,
+            },
         }
     }
 }
@@ -211,7 +219,10 @@ impl Cluster {
             .map_err(ClusterError::System)?;
         std::thread::Builder::new()
             .name("nodes".to_owned())
-            .spawn(move || runtime.block_on(run))
+            .spawn(move || {
+                captime_limit::wake_promptly();
+                runtime.block_on(run);
+            })
             .map_err(ClusterError::System)?;
         let mut nodes = vec![];
         let mut absent = BTreeMap::new();

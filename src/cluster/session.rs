@@ -32,7 +32,7 @@ pub struct Slots {
 impl Slots {
     /// Ends everything and waits until the agents have left.
     pub async fn close(self) {
-        drop(self.pool);
+        self.pool.close().await;
         self.agents.left().await;
     }
 }

@@ -289,6 +289,8 @@ impl Syncer {
     ) -> io::Result<Self> {
         let (requests, inbox) = mpsc::channel::<u64>();
         let work = move || {
+            // Every slot with an outcome waits for it, among all the processes that run here.
+            captime_limit::wake_promptly();
             while let Ok(mut line) = inbox.recv() {
                 while let Ok(later) = inbox.try_recv() {
                     line = later;

@@ -26,6 +26,15 @@ pub struct RunLock {
 impl RunLock {
     /// Takes the lock of this folder, or names the process that has it.
     pub fn take(folder: &Path) -> Result<Self, JournalError> {
+        let ask = |file: &File| fcntl(file, FcntlArg::F_OFD_SETLK(&whole_file(libc::F_WRLCK)));
+        Self::take_by(folder, |file| ask(file).map(drop))
+    }
+
+    /// The same, with another answer of the file system.
+    fn take_by(
+        folder: &Path,
+        ask: impl FnOnce(&File) -> Result<(), Errno>,
+    ) -> Result<Self, JournalError> {
         let path = folder.join(FILE);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -35,9 +44,8 @@ impl RunLock {
         // The text only serves to name the holder.
         let _ = (&file).take(1000).read_to_string(&mut holder);
         let holder = holder.trim().to_owned();
-        let locked = fcntl(&file, FcntlArg::F_OFD_SETLK(&whole_file(libc::F_WRLCK)));
-        let (is_taken, is_certain) = match locked {
-            Ok(_) => (false, true),
+        let (is_taken, is_certain) = match ask(&file) {
+            Ok(()) => (false, true),
             Err(Errno::EAGAIN | Errno::EACCES) => (true, true),
             Err(Errno::ENOLCK | Errno::ENOTSUP | Errno::ENOSYS | Errno::EINVAL) => {
                 (is_alive(&holder), false)
@@ -140,6 +148,30 @@ mod tests {
         drop(first);
         assert_eq!(RunLock::holder(folder.path()), None);
         RunLock::take(folder.path()).unwrap();
+    }
+
+    /// A run's folder that two hosts share, on a file system without locks.
+    #[test]
+    fn without_locks_a_run_of_another_host_is_refused_until_its_lock_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let take = || RunLock::take_by(folder.path(), |_| Err(Errno::ENOLCK));
+        let path = folder.path().join(FILE);
+        std::fs::write(&path, "process 12 on alpha\n").unwrap();
+        let refused = take().unwrap_err();
+        let message = refused.to_string();
+        assert!(message.contains("process 12 on alpha"), "{message}");
+        let hint = refused.hint().unwrap();
+        assert!(
+            hint.contains(&format!("remove `{}`", path.display())),
+            "{hint}"
+        );
+        std::fs::remove_file(&path).unwrap();
+        // The text of one that ended normally is empty, and one of this host that was killed is known to be gone.
+        drop(take().unwrap());
+        std::fs::write(&path, format!("process 999999999 on {}\n", host())).unwrap();
+        let first = take().unwrap();
+        assert!(matches!(take(), Err(JournalError::Locked { .. })));
+        drop(first);
     }
 
     #[test]

@@ -216,7 +216,12 @@ impl<'a, W: Watch> Driver<'a, W> {
                 }
                 return self.fill();
             }
-            PoolChange::Notice(text) => self.notice(&text),
+            PoolChange::Node { node, slots, text } => {
+                for run in &mut self.runs {
+                    run.watch.node(&node, slots);
+                }
+                self.notice(&text);
+            }
             PoolChange::Over(why) => {
                 self.notice(&why);
                 // Running pulls may still end. Then the session is over and can be resumed.

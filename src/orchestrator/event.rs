@@ -76,6 +76,9 @@ pub trait Watch {
     /// A pull was lost, and runs again.
     fn lost(&mut self, _pull: &PullRecord, _why: &str) {}
 
+    /// This many pulls may run on a node at a time from now on.
+    fn node(&mut self, _node: &str, _slots: usize) {}
+
     /// Something happened to the slots that the user should know about.
     fn noticed(&mut self, _text: &str) {}
 

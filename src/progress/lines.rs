@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use super::nonblocking_writer::NonblockingWriter;
-use super::words::{self, Words};
+use super::words::{self, LiveNodes, Words};
 use crate::journal::{Calibrated, EndReason, PullRecord};
 use crate::markup::visible;
 use crate::orchestrator::{Now, Watch};
@@ -16,6 +16,8 @@ pub struct Lines {
     to: NonblockingWriter<String>,
     started: Option<(Instant, u64)>,
     next: Duration,
+    nodes: LiveNodes,
+    next_nodes: Duration,
 }
 
 impl Lines {
@@ -28,6 +30,8 @@ impl Lines {
             to: NonblockingWriter::new(show),
             started: None,
             next: Duration::from_secs(5),
+            nodes: LiveNodes::default(),
+            next_nodes: Duration::ZERO,
         }
     }
 
@@ -60,6 +64,13 @@ impl Watch for Lines {
             budget => format!("{tally}; {budget}; {rate:.1} rounds/s; {doing}"),
         };
         self.say(&text);
+        // There may be many nodes: 5, 10, 20 seconds and so on, then every hour.
+        if elapsed >= self.next_nodes {
+            self.next_nodes = (2 * elapsed).min(elapsed + Duration::from_hours(1));
+            for line in self.nodes.lines(now.state, usize::MAX) {
+                self.say(&line);
+            }
+        }
     }
 
     fn calibrated(&mut self, found: &Calibrated, now: &Now<'_>) {
@@ -74,6 +85,10 @@ impl Watch for Lines {
 
     fn lost(&mut self, pull: &PullRecord, why: &str) {
         self.say(&words::lost(pull, why));
+    }
+
+    fn node(&mut self, node: &str, slots: usize) {
+        self.nodes.change(node, slots);
     }
 
     fn noticed(&mut self, text: &str) {

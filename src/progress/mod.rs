@@ -25,4 +25,4 @@ pub use account::{Account, Failures};
 pub use events::Events;
 pub use lines::Lines;
 pub use terminal::Terminal;
-pub use words::{Words, gain_in_words};
+pub use words::{Words, gain_in_words, node_in_words};

@@ -1,24 +1,25 @@
-//! Progress on a terminal: a bar, the outcomes so far, the best pair so far, and what runs in each slot.
+//! Progress on a terminal: a bar, the outcomes so far, the best pair so far, and what runs in each slot or on each node.
 
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::nonblocking_writer::NonblockingWriter;
-use super::words::{self, Words};
+use super::words::{self, LiveNodes, Words};
 use crate::journal::{Calibrated, EndReason, PullRecord};
 use crate::markup::visible;
 use crate::orchestrator::{Now, Running, State, Watch};
 use crate::quantity;
 use crate::scenario::Resource;
 
-/// More slots than this are not shown one by one.
-const MOST_SLOTS: usize = 16;
+/// More slots or nodes than this are not shown one by one.
+const MOST_LINES: usize = 16;
 
 /// Draws on stderr, five times a second.
 pub struct Terminal {
     resource: Resource,
     slots: usize,
+    nodes: LiveNodes,
     screen: NonblockingWriter<Shown>,
     started: Option<(Instant, u64)>,
 }
@@ -34,15 +35,13 @@ enum Shown {
 impl Terminal {
     /// Draws for a run that limits this resource, with this many slots.
     pub fn new(resource: Resource, slots: usize) -> Self {
-        let slots = slots.min(MOST_SLOTS);
         let mut screen: Option<Screen> = None;
-        // For the bar, the tally, the two lines of the answer, the slots and the hint.
-        let lines = slots + 5;
         Self {
             resource,
-            slots,
+            slots: slots.min(MOST_LINES),
+            nodes: LiveNodes::default(),
             screen: NonblockingWriter::new(move |shown| {
-                screen.get_or_insert_with(|| Screen::new(lines)).show(shown);
+                screen.get_or_insert_with(Screen::new).show(shown);
             }),
             started: None,
         }
@@ -107,8 +106,12 @@ impl Watch for Terminal {
         };
         let mut lines = vec![words::budget(now, rate), came];
         lines.extend(self.doing(now.state));
-        let slots = now.slots.iter().take(self.slots).enumerate();
-        lines.extend(slots.map(|(place, slot)| Self::slot(place + 1, slot.as_ref(), words)));
+        let nodes = self.nodes.lines(now.state, MOST_LINES);
+        if nodes.is_empty() {
+            let slots = now.slots.iter().take(self.slots).enumerate();
+            lines.extend(slots.map(|(place, slot)| Self::slot(place + 1, slot.as_ref(), words)));
+        }
+        lines.extend(nodes.into_iter().map(|line| format!("  {line}")));
         lines.push("Ctrl-C to stop; run the same command to resume".into());
         self.screen.show(Shown::Standing(share, lines));
     }
@@ -124,6 +127,10 @@ impl Watch for Terminal {
 
     fn lost(&mut self, pull: &PullRecord, why: &str) {
         self.say(&words::lost(pull, why));
+    }
+
+    fn node(&mut self, node: &str, slots: usize) {
+        self.nodes.change(node, slots);
     }
 
     fn noticed(&mut self, text: &str) {
@@ -146,35 +153,41 @@ struct Screen {
 }
 
 impl Screen {
-    fn new(lines: usize) -> Self {
-        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+    fn new() -> Self {
+        Self {
+            lines: vec![],
+            all: MultiProgress::with_draw_target(ProgressDrawTarget::stderr()),
+        }
+    }
+
+    /// Adds lines until there are this many. Nodes may come late.
+    fn grow(&mut self, count: usize) {
         // Cut at the terminal's width: a line that wraps is not cleared completely.
         let style = |template| {
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
         };
-        let line = |place| {
-            all.add(match place {
+        for place in self.lines.len()..count {
+            self.lines.push(self.all.add(match place {
                 1 => ProgressBar::new(1000).with_style(
                     style("{bar:30} {wide_msg}").progress_chars(bar_characters(&locale())),
                 ),
                 _ => ProgressBar::no_length().with_style(style("{wide_msg}")),
-            })
-        };
-        Self {
-            lines: (0..=lines).map(line).collect(),
-            all: all.clone(),
+            }));
         }
     }
 
-    fn show(&self, shown: Shown) {
+    fn show(&mut self, shown: Shown) {
         match shown {
             // If stderr is closed, the run continues without it.
             Shown::Line(text) => drop(self.all.println(text)),
             Shown::Standing(share, texts) => {
+                self.grow(texts.len() + 1);
                 self.lines[0].set_message("");
                 self.lines[1].set_position((1000.0 * share) as u64);
+                let texts = texts.iter().map(String::as_str);
+                let texts = texts.chain(std::iter::repeat(""));
                 for (line, text) in self.lines[1..].iter().zip(texts) {
-                    line.set_message(visible(&text).into_owned());
+                    line.set_message(visible(text).into_owned());
                 }
             }
         }

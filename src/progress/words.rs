@@ -1,5 +1,8 @@
 //! Formats the numbers of a run for people.
 
+use std::collections::BTreeMap;
+
+use crate::answer::NodeRow;
 use crate::journal::{EndReason, PullRecord};
 use crate::markup::visible;
 use crate::orchestrator::{Now, State, Tally};
@@ -81,6 +84,61 @@ impl<'a> Words<'a> {
             share(tally.censored),
             share(tally.failed)
         )
+    }
+}
+
+/// `n1: 2 slots, 412 rounds, 3 lost with it (0.7 %), consumption 0.91 ± 0.02 of the mean node's`.
+pub fn node_in_words(row: &NodeRow) -> String {
+    let lost = match row.lost {
+        0 => String::new(),
+        lost => {
+            let share = 100.0 * lost as f64 / (lost + row.rounds) as f64;
+            format!(", {lost} lost with it ({share:.1} %)")
+        }
+    };
+    let pace = row.pace.map_or_else(String::new, |pace| {
+        let (factor, error) = (pace.factor, 2.0 * pace.error);
+        format!(", consumption {factor:.2} ± {error:.2} of the mean node's")
+    });
+    let (slots, rounds) = (counted(row.slots, "slot"), counted(row.rounds, "round"));
+    format!("{}: {slots}, {rounds}{lost}{pace}", visible(&row.node))
+}
+
+/// The nodes of a run during a session, with what a terminal can show of them.
+#[derive(Debug, Default)]
+pub(super) struct LiveNodes {
+    /// How many pulls may run at a time on nodes that came or went.
+    slots: BTreeMap<String, usize>,
+}
+
+impl LiveNodes {
+    /// A node came or went.
+    pub(super) fn change(&mut self, node: &str, slots: usize) {
+        self.slots.insert(node.to_owned(), slots);
+    }
+
+    /// A line for every node, but for `most` at the most. None if pulls run on this machine only.
+    pub(super) fn lines(&self, state: &State, most: usize) -> Vec<String> {
+        let mut rows = state.nodes().recent_rows();
+        for row in &mut rows {
+            if let Some(slots) = self.slots.get(&row.node) {
+                row.slots = *slots as u64;
+            }
+        }
+        let mut lines: Vec<String> = (rows.iter().take(most))
+            .map(|row| match row.slots {
+                0 => format!("node {} (away)", node_in_words(row)),
+                _ => format!("node {}", node_in_words(row)),
+            })
+            .collect();
+        if let Some(rest) = rows.get(most..).filter(|rest| !rest.is_empty()) {
+            let sum = |of: fn(&NodeRow) -> u64| rest.iter().map(of).sum();
+            let slots = counted(sum(|row| row.slots), "slot");
+            let rounds = counted(sum(|row| row.rounds), "round");
+            let others = counted(rest.len() as u64, "other node");
+            lines.push(format!("{others}: {slots}, {rounds}"));
+        }
+        lines
     }
 }
 

@@ -1,12 +1,16 @@
 //! How the driver runs pulls on any target: it starts one in a slot, and its end is reported once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::{Measured, Outcome, VirtualTarget};
 use crate::round::{Pull, Round};
 use crate::space::{Configuration, Space};
+
+/// How long slots may take to close.
+const CLOSING: Duration = Duration::from_secs(5);
 
 /// A pull to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,8 +136,15 @@ pub struct SlotPool {
 pub enum PoolChange {
     /// This many pulls may run at a time from now on.
     Slots(usize),
-    /// Something that the user should know.
-    Notice(String),
+    /// A node came or went.
+    Node {
+        /// Its name.
+        node: String,
+        /// How many pulls may run there at a time from now on.
+        slots: usize,
+        /// What the user should know about it.
+        text: String,
+    },
     /// No more pulls can be started in this session. Those that run may end.
     Over(String),
 }
@@ -150,6 +161,18 @@ impl SlotPool {
             cpus: super::CpuClaim::default(),
             changes: None,
         }
+    }
+
+    /// Ends everything, and waits until nothing of it is left: an engine may kill what outlives this process, and then
+    /// control groups would stay behind.
+    pub async fn close(self) {
+        let Self {
+            target, mut ends, ..
+        } = self;
+        drop(target);
+        // Every slot keeps its end of the channel until it is closed.
+        let closed = async { while ends.recv().await.is_some() {} };
+        let _ = tokio::time::timeout(CLOSING, closed).await;
     }
 }
 

@@ -66,6 +66,11 @@ impl<T> Serving<T> {
         self.running.remove(&slot)
     }
 
+    /// Ends everything, and waits until nothing of it is left.
+    pub async fn close(self) {
+        self.pool.close().await;
+    }
+
     /// Waits until everything that was stopped has ended. Safe to cancel.
     pub async fn until_idle(&mut self) {
         while !self.running.is_empty() {

@@ -11,7 +11,7 @@ fn docs() -> PathBuf {
 }
 
 /// The fenced blocks of a page: what kind, and the text.
-fn blocks(page: &str) -> Vec<(String, String)> {
+pub(crate) fn blocks(page: &str) -> Vec<(String, String)> {
     let text = fs::read_to_string(docs().join(page)).unwrap();
     let mut blocks = vec![];
     let mut open: Option<(String, String)> = None;
@@ -95,6 +95,7 @@ fn follow_with(page: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
                 .arg("check")
                 .arg(&file)
                 .current_dir(folder.path())
+                .env("PATH", &path)
                 .output()
                 .unwrap();
             expect(&output, 0);
@@ -115,6 +116,33 @@ fn the_tutorial_leads_to_an_answer() {
     }
     let folder = follow("tutorial.md");
     assert!(folder.path().join("runs/sat/report.html").exists());
+}
+
+#[test]
+fn the_page_on_more_than_one_machine_works_on_this_one() {
+    let folder = follow("cluster.md");
+    let rounds = fs::read_to_string(folder.path().join("rounds.csv")).unwrap();
+    let nodes = ["captime-1", "captime-2"];
+    assert!(rounds.lines().count() > 60, "{rounds}");
+    for node in nodes {
+        assert!(rounds.contains(&format!(",{node}")), "{node}: {rounds}");
+    }
+    // Each way to name nodes is one that a scenario may use.
+    let (_, ways) = (blocks("cluster.md").into_iter())
+        .find(|(kind, text)| kind == "text" && text.starts_with("slots: "))
+        .unwrap();
+    let scenario = fs::read_to_string(folder.path().join("night.yaml")).unwrap();
+    let (rest, _) = scenario.split_once("slots: ").unwrap();
+    for way in ways.lines() {
+        fs::write(folder.path().join("hosts.txt"), "alpha\n").unwrap();
+        let text = format!("{rest}{way}\n");
+        let parsed = captime::scenario::parse(&text, "night.yaml".as_ref(), folder.path());
+        assert!(
+            parsed.is_ok_and(|parsed| parsed.scenario.nodes.is_some()),
+            "{way}"
+        );
+    }
+    assert_eq!(ways.lines().count(), 3);
 }
 
 #[test]

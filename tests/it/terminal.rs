@@ -156,6 +156,34 @@ fn progress_is_drawn_on_a_terminal_and_ctrl_c_there_stops_the_run() {
     decisions_follow(&test_run.run_folder("watched"));
 }
 
+/// With other nodes, each has a line instead of each slot. One that is lost is shown as away.
+#[test]
+fn a_run_on_nodes_shows_a_line_for_each_of_them() {
+    let marker = format!("by-node-{}", std::process::id());
+    let once = "test ! -e gone && touch gone && exec timeout -s KILL 3 $0 agent";
+    let nodes = format!(
+        "{{launch: [{{command: [{program:?}, agent], slots: 3}}, [sh, -c, {once:?}, {program:?}]]}}",
+        program = env!("CARGO_BIN_EXE_captime")
+    );
+    let text = sleeping(&marker, "0.1{a}", 500).replace("slots: 2\n", &format!("slots: {nodes}\n"));
+    let test_run = TestRun::new(&text);
+    let mut session = Session::start(&test_run, &["run", "s.yaml"], &[("NO_COLOR", "1")]);
+    for text in [
+        "node captime-1: 3 slots, ",
+        " rounds",
+        "node sh-2: 0 slots, ",
+        " lost with it (",
+        "(away)",
+    ] {
+        session.until(text);
+    }
+    session.master.write_all(b"\x03").unwrap();
+    let (code, shown) = session.end();
+    assert_eq!(code, Some(130), "{shown}");
+    assert!(!shown.contains("slot 1  round"), "{shown}");
+    nothing_is_left(&marker);
+}
+
 #[test]
 fn colours_are_shown_on_a_terminal_unless_they_are_unwelcome() {
     let test_run = TestRun::new("target: external\nlimts: 5\n");

@@ -39,7 +39,11 @@ impl Instant {
 ///
 /// A stopped process cannot continue itself, and one of the same user can stop all that could do it.
 #[derive(Debug)]
-pub(super) struct Alarm(Option<Timer>);
+pub(super) struct Alarm {
+    timer: Option<Timer>,
+    /// The moment it is set to.
+    moment: Option<Instant>,
+}
 
 /// How long after the moment in question: enough for a process that is not stopped to have set the next one.
 const ALARM_DELAY: Duration = Duration::from_millis(20);
@@ -52,17 +56,23 @@ impl Alarm {
             signal: Signal::SIGCONT,
             si_value: 0,
         });
-        Self(Timer::new(ClockId::CLOCK_MONOTONIC, event).ok())
+        Self {
+            timer: Timer::new(ClockId::CLOCK_MONOTONIC, event).ok(),
+            moment: None,
+        }
     }
 
     /// Sets it, in place of the moment it was set to before.
     pub(super) fn set(&mut self, moment: Instant) {
+        if self.moment.replace(moment) == Some(moment) {
+            return;
+        }
         let at = moment.after(ALARM_DELAY).0;
         let at = TimeSpec::new(
             at.as_secs().min(1 << 40).cast_signed(),
             i64::from(at.subsec_nanos()),
         );
-        if let Some(timer) = &mut self.0 {
+        if let Some(timer) = &mut self.timer {
             let _ = timer.set(
                 Expiration::OneShot(at),
                 TimerSetTimeFlags::TFD_TIMER_ABSTIME,

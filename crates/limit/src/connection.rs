@@ -48,7 +48,7 @@ impl Setup {
 }
 
 /// How often a supervisor is asked during a run whether it is alive.
-const PING_PERIOD: Duration = Duration::from_secs(1);
+const PING_PERIOD: Duration = Duration::from_secs(2);
 /// How long it may take to answer before it is continued, in case it was stopped.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long it may take after that before it is killed.

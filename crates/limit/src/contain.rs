@@ -122,6 +122,7 @@ pub(super) fn enter(contain: Contain) -> io::Result<()> {
     if contain == Contain::Full {
         sys::start_loopback();
     }
+    sys::drop_capabilities();
     Ok(())
 }
 

@@ -72,3 +72,4 @@ pub use report::{Captured, Cause, Report};
 pub use spawn::is_program_there;
 #[cfg(feature = "tokio")]
 pub use supervisor::Supervisor;
+pub use sys::wake_promptly;

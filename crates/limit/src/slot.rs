@@ -37,6 +37,8 @@ pub(super) struct Slot {
     control: MemoryControl,
     pub(super) page: Page,
     pub(super) timer_slack: u64,
+    /// For reading the output of commands.
+    pub(super) buffer: Vec<u8>,
     /// The CPUs that commands can get at, whatever they do: not fewer than they are pinned to.
     pub(super) reachable_cpus: u32,
     /// What commands are kept from.
@@ -134,6 +136,7 @@ where
 
 impl Slot {
     fn open(options: &Options, places: &Places) -> Result<Self, LimitError> {
+        sys::wake_promptly();
         let page =
             Page::new().map_err(|error| LimitError::system("share a page of memory", error))?;
         let mut slot = Self {
@@ -144,6 +147,7 @@ impl Slot {
             control: MemoryControl::Sampled,
             page,
             timer_slack: sys::sharpen_timers(),
+            buffer: Vec::new(),
             reachable_cpus: reachable_cpus(),
             contain: options.contain,
             stdin: None,

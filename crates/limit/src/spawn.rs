@@ -56,7 +56,7 @@ impl<'a> Prepared<'a> {
             sinks[1].written().unwrap_or(own_stderr.as_raw_fd()),
         ];
         let plan = ChildPlan::new(ChildPlanParts {
-            candidates: candidates(program, &environment)?,
+            candidates: likely(candidates(program, &environment)?),
             arguments: texts("an argument", launch.command.iter().cloned())?,
             environment: texts("a variable", environment.into_iter().map(joined))?,
             descriptors,
@@ -200,6 +200,20 @@ fn candidates(
             text("the command", file.into_os_string())
         })
         .collect()
+}
+
+/// Those of the files that may be there, if any may: an attempt to execute a file costs more than to look for it.
+fn likely(files: Vec<CString>) -> Vec<CString> {
+    let may_be_there = |file: &CString| {
+        let path = Path::new(OsStr::from_bytes(file.as_bytes()));
+        // Other paths depend on the directory of the command.
+        !path.is_absolute() || path.try_exists().unwrap_or(true)
+    };
+    if files.len() > 1 && files.iter().any(may_be_there) {
+        files.into_iter().filter(may_be_there).collect()
+    } else {
+        files
+    }
 }
 
 /// Whether there is still a file that `launch` could run.

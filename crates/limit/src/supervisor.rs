@@ -4,7 +4,6 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::blocking::Enforcement;
@@ -17,6 +16,9 @@ use super::launch::{Launch, Limits};
 use super::level::{Level, MemoryControl};
 use super::report::Report;
 use super::sys;
+
+/// How soon a request that is too large for the socket is continued.
+const FULL_SOCKET: Duration = Duration::from_millis(1);
 
 /// One slot: runs one command at a time, in a process of its own that is reused from run to run.
 ///
@@ -194,18 +196,17 @@ impl Link {
             if let Some(event) = self.connection.step()? {
                 return Ok(event);
             }
-            let pause = self
+            let mut pause = self
                 .connection
                 .next_look()
                 .map_or(Duration::from_hours(1), |look| look.since(Instant::now()));
-            let interest = if self.connection.descriptor().1 {
-                Interest::READABLE | Interest::WRITABLE
-            } else {
-                Interest::READABLE
-            };
+            if self.connection.descriptor().1 {
+                // A request that the socket has no room for. To wait for room would mean to be woken after every request.
+                pause = pause.min(FULL_SOCKET);
+            }
             tokio::select! {
                 biased;
-                ready = self.ready.ready(interest) => {
+                ready = self.ready.readable() => {
                     let mut ready = ready.map_err(failed)?;
                     // Takes all there is: what comes later makes it ready again.
                     let event = self.connection.step()?;

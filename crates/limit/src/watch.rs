@@ -91,7 +91,6 @@ pub(super) fn run(
         pidfd: started.child.pidfd,
         start: started.child.exec.unwrap_or_else(Instant::now),
         streams: started.streams,
-        buffer: Vec::new(),
         alarm,
         main_end: None,
         reaped: CpuTime::default(),
@@ -122,7 +121,6 @@ struct WatchedRun<'a> {
     pidfd: OwnedFd,
     start: Instant,
     streams: [Option<Stream>; 2],
-    buffer: Vec<u8>,
     alarm: Alarm,
     main_end: Option<(Instant, Reaped)>,
     /// CPU time of the dead, by the kernel's account to their parent.
@@ -262,9 +260,9 @@ impl WatchedRun<'_> {
     }
 
     fn take_output(&mut self) {
-        self.buffer.resize(1 << 16, 0);
+        self.slot.buffer.resize(1 << 16, 0);
         for stream in self.streams.iter_mut().flatten() {
-            stream.pull(&mut self.buffer);
+            stream.pull(&mut self.slot.buffer);
         }
     }
 
@@ -473,9 +471,9 @@ impl WatchedRun<'_> {
     }
 
     fn report(mut self, cause: Cause, left_behind: u64, launch: &Launch) -> Report {
-        self.buffer.resize(1 << 16, 0);
+        self.slot.buffer.resize(1 << 16, 0);
         let [stdout, stderr] = std::mem::take(&mut self.streams)
-            .map(|stream| stream.map(|stream| stream.finish(&mut self.buffer)));
+            .map(|stream| stream.map(|stream| stream.finish(&mut self.slot.buffer)));
         let (end, main) = match self.main_end {
             Some((end, main)) => (end.since(self.start), Some(main)),
             None => (Instant::now().since(self.start), None),

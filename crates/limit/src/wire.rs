@@ -274,8 +274,9 @@ pub(super) fn read_request(from: &mut impl Read) -> io::Result<(u64, Launch, Lim
 fn read_message(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut length = [0; 8];
     from.read_exact(&mut length)?;
-    let mut message = Vec::new();
     let length = u64::from_le_bytes(length);
+    // One byte more than that, or the end is looked for with another buffer.
+    let mut message = Vec::with_capacity(usize::try_from(length.min(1 << 16)).unwrap_or(0) + 1);
     if from.take(length).read_to_end(&mut message)? as u64 != length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }

@@ -12,7 +12,7 @@ use crate::journal::{EndReason, FILE};
 use crate::markup::visible;
 use crate::orchestrator::State;
 use crate::policy::Recommendation;
-use crate::progress::{Account, Words, gain_in_words};
+use crate::progress::{Account, Words, gain_in_words, node_in_words};
 use crate::quantity;
 use crate::report::REPORT;
 use crate::scenario::{Compare, Resource, Scenario, shell_word};
@@ -92,20 +92,7 @@ impl RunSummary<'_> {
     fn write_nodes(&self, to: &mut dyn Write) -> Result<()> {
         let rows = self.state.nodes().rows();
         for row in &rows {
-            let lost = match row.lost {
-                0 => String::new(),
-                lost => {
-                    let share = 100.0 * lost as f64 / (lost + row.rounds) as f64;
-                    format!(", {lost} lost with it ({share:.1} %)")
-                }
-            };
-            let pace = row.pace.map_or_else(String::new, |pace| {
-                let (factor, error) = (pace.factor, 2.0 * pace.error);
-                format!(", consumption {factor:.2} ± {error:.2} of the mean node's")
-            });
-            let slots = quantity::counted(row.slots, "slot");
-            let (node, rounds) = (visible(&row.node), quantity::counted(row.rounds, "round"));
-            writeln!(to, "node      {node}: {slots}, {rounds}{lost}{pace}")?;
+            writeln!(to, "node      {}", node_in_words(row))?;
         }
         let is_notable = |row: &NodeRow| row.pace.is_some_and(|pace| pace.is_notable());
         if rows.iter().any(is_notable) && self.scenario.compare == Compare::AsMeasured {

@@ -178,6 +178,27 @@ fn a_remote_pull_can_do_what_a_local_one_can() {
     nothing_is_left(&marker);
 }
 
+/// Without a terminal, a line for every node now and then.
+#[test]
+fn progress_has_a_line_for_every_node() {
+    let marker = marker("progress");
+    let nodes = format!("{{launch: [{0}, {0}]}}", agent(&marker, &[]));
+    let text = sleeping(&nodes, 60, "0.2").replace("{rounds: 60}", "{wall: 8s}");
+    let test_run = TestRun::new(&text);
+    let (summary, said) = test_run.run(0, &[]);
+    for node in ["env-1", "env-2"] {
+        let is_its = |line: &str| {
+            line.starts_with(&format!("captime: node {node}: ")) && line.contains(" rounds")
+        };
+        assert!(said.lines().any(is_its), "{said}");
+        assert!(
+            summary.contains(&format!("node      {node}: ")),
+            "{summary}"
+        );
+    }
+    nothing_is_left(&marker);
+}
+
 #[test]
 fn check_prints_a_line_for_every_node() {
     let marker = marker("check");

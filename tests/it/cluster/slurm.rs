@@ -21,6 +21,10 @@ struct Slurm {
 impl Slurm {
     /// Starts it, on ports of its own; none where Slurm is not installed.
     fn start(port: u16) -> Option<Self> {
+        Self::start_with(port, &[])
+    }
+
+    fn start_with(port: u16, options: &[(&str, &str)]) -> Option<Self> {
         if !has_programs(&["slurmctld", "slurmd", "srun", "munged"]) {
             return None;
         }
@@ -30,6 +34,7 @@ impl Slurm {
         let started = slurm
             .script("start")
             .env("CAPTIME_SLURM_PORT", port.to_string())
+            .envs(options.iter().copied())
             .output();
         let started = started.unwrap();
         assert!(
@@ -58,11 +63,24 @@ impl Slurm {
 
     /// `captime run` in an allocation of both nodes.
     fn run(&self, test_run: &TestRun, marker: &str, minutes: &str) -> Command {
+        self.allocated(test_run, marker, &["--exclusive", "--time", minutes], "run")
+    }
+
+    /// A command of captime in an allocation of both nodes.
+    fn allocated(
+        &self,
+        test_run: &TestRun,
+        marker: &str,
+        options: &[&str],
+        command: &str,
+    ) -> Command {
         let (name, value) = marker.split_once('=').unwrap();
+        let captime = [env!("CARGO_BIN_EXE_captime"), command, "s.yaml"];
         let mut command = Command::new("salloc");
         command
-            .args(["--nodes=2", "--exclusive", "--quiet", "--time", minutes])
-            .args([env!("CARGO_BIN_EXE_captime"), "run", "s.yaml"])
+            .args(["--nodes=2", "--quiet"])
+            .args(options)
+            .args(captime)
             .current_dir(test_run.path())
             .env("SLURM_CONF", self.conf())
             .env(name, value)
@@ -283,5 +301,117 @@ fn a_job_that_reaches_its_time_limit_is_followed_by_another() {
     went_on(&test_run, 60, 2);
     let jobs = slurm.ask("scontrol", &["show", "jobs", "--oneliner"]);
     assert_eq!(jobs.matches("JobName=captime-night ").count(), 2, "{jobs}");
+    nothing_is_left(&marker);
+}
+
+/// The control groups of captime that are left below those of Slurm's nodes.
+fn left_groups(prefix: &str) -> Vec<PathBuf> {
+    let found = Command::new("find")
+        .args(["/sys/fs/cgroup", "-type", "d", "-path"])
+        .arg(format!("*/slurm_{prefix}*/captime-slot-*"))
+        .output()
+        .unwrap();
+    let found = String::from_utf8_lossy(&found.stdout).into_owned();
+    found.lines().map(PathBuf::from).collect()
+}
+
+/// Where Slurm keeps each step in control groups of its own, captime makes its groups inside them: Slurm's limits hold, and so do
+/// the scenario's. Each node says how it enforces limits, and leaves no group behind.
+#[test]
+fn limits_hold_inside_the_control_groups_of_slurm() {
+    let options = [
+        ("CAPTIME_SLURM_CGROUPS", "1"),
+        ("CAPTIME_SLURM_NODES", "cg"),
+    ];
+    let Some(slurm) = Slurm::start_with(17170, &options) else {
+        return;
+    };
+    let marker = marker("slurm-cgroups");
+    let test_run = TestRun::new(
+        "name: night\ntarget:\n  command: [sh, -c, 'cat /proc/self/cgroup > seen-{round}; head -c {size} /dev/zero | tail | wc -c']\n  \
+         reward: {exit: [0]}\narms: {list: [{size: 1000}, {size: 400000000}]}\n\
+         limits: {of: wall, grid: [60s], memory: 60MiB}\npolicy: uniform\nbudget: {rounds: 16}\nslots: {slurm: auto}\n",
+    );
+    let own = captime_limit::detect();
+    let promised = format!(", level {}, memory {}", own.level, own.memory);
+    let exclusive = ["--exclusive", "--time=10"];
+    let checked = slurm
+        .allocated(&test_run, &marker, &exclusive, "check")
+        .output();
+    let (said, _) = expect(&checked.unwrap(), 0);
+    for node in ["cg1", "cg2"] {
+        let line = said
+            .lines()
+            .find(|line| line.contains(&format!("node {node}: 2 slots")));
+        assert!(line.is_some_and(|line| line.contains(&promised)), "{said}");
+    }
+    expect(&slurm.run(&test_run, &marker, "10").output().unwrap(), 0);
+    let outcomes = outcomes(&test_run);
+    let of_memory = |outcome: &&Value| outcome["guard"] == "memory";
+    assert_eq!(outcomes.iter().filter(of_memory).count(), 8, "{outcomes:?}");
+    for outcome in &outcomes {
+        let seen = format!("seen-{}", outcome["outcome"]);
+        let seen = std::fs::read_to_string(test_run.path().join(seen)).unwrap();
+        let node = outcome["node"].as_str().unwrap();
+        let is_inside = |line: &str| line.contains(&format!("/slurm_{node}/"));
+        let of = |controller: &str| {
+            let mut lines = seen.lines().filter(|line| is_inside(line));
+            lines.any(|line| line.contains(controller))
+        };
+        assert!(of(":cpuset:") || of("0::"), "{node}: {seen}");
+    }
+    // The CPUs of a step are those that Slurm gave it.
+    let one = ["--ntasks-per-node=1", "--cpus-per-task=1", "--time=10"];
+    let checked = slurm.allocated(&test_run, &marker, &one, "check").output();
+    let (said, _) = expect(&checked.unwrap(), 0);
+    assert!(said.contains("node cg1: 1 slot, 1 CPU"), "{said}");
+    nothing_is_left(&marker);
+    assert_eq!(left_groups("cg"), Vec::<PathBuf>::new());
+}
+
+/// What docs/cluster.md shows about `captime submit`, on a cluster of four nodes.
+#[test]
+fn the_commands_of_the_page_on_slurm_work() {
+    let options = [
+        ("CAPTIME_SLURM_NODES", "page"),
+        ("CAPTIME_SLURM_COUNT", "4"),
+    ];
+    let Some(slurm) = Slurm::start_with(17180, &options) else {
+        return;
+    };
+    let marker = marker("page");
+    let (name, value) = marker.split_once('=').unwrap();
+    let text = sleeping("{slurm: auto}", 40, "0.05").replace("name: night", "name: sat");
+    let test_run = TestRun::new("");
+    test_run.write("sat.yaml", &text);
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_captime"));
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", program.parent().unwrap().display());
+    let (_, commands) = (crate::docs::blocks("cluster.md").into_iter())
+        .find(|(kind, text)| kind == "console" && text.contains("captime submit"))
+        .unwrap();
+    for command in commands.lines() {
+        let output = Command::new("bash")
+            .args(["-c", command])
+            .current_dir(test_run.path())
+            .env("PATH", &path)
+            .env("SLURM_CONF", slurm.conf())
+            .env(name, value)
+            .output()
+            .unwrap();
+        let (said, _) = expect(&output, 0);
+        assert!(said.contains("sat.sbatch"), "{command}: {said}");
+        wait_for_jobs(&slurm);
+    }
+    assert_eq!(commands.lines().count(), 3);
+    let script = std::fs::read_to_string(test_run.path().join("sat.sbatch")).unwrap();
+    assert!(script.contains("#SBATCH --account=lab\n"), "{script}");
+    let journal = std::fs::read_to_string(test_run.journal("sat")).unwrap();
+    for node in 1..=4 {
+        assert!(
+            journal.contains(&format!("\"node\":\"page{node}\"")),
+            "{journal}"
+        );
+    }
     nothing_is_left(&marker);
 }

@@ -1,16 +1,17 @@
 //! What a node runs is what this machine would run: forests, open spaces, limits, and the pulls of other programs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::{
-    agent, lines, marker, nothing_is_left, nothing_is_lost, outcomes, signal, start,
-    through_mounts, wait_for_agents,
+    agent, is_root, lines, marker, nothing_is_left, nothing_is_lost, outcomes, signal, sleeping,
+    start, through_mounts, wait_for_agents,
 };
 use crate::test_run::{TestRun, expect, houses};
 
@@ -58,6 +59,62 @@ fn slots_are_pinned_on_the_node() {
     let (_, said) = test_run.run(0, &[]);
     assert!(said.contains(", shares CPUs "), "{said}");
     nothing_is_lost(&test_run, 20);
+    nothing_is_left(&marker);
+}
+
+/// A node whose agent may not make control groups, as in a job of a user to whom nothing was delegated, enforces limits without them. It
+/// says so, and the session promises no more.
+#[test]
+fn each_node_says_how_it_enforces_limits() {
+    let own = captime_limit::detect();
+    if !is_root() || own.level != captime_limit::Level::Cgroup2 {
+        return;
+    }
+    let marker = marker("levels");
+    // In a place that another user can read.
+    let place = tempfile::tempdir_in("/tmp").unwrap();
+    let readable = Permissions::from_mode(0o755);
+    fs::set_permissions(place.path(), readable.clone()).unwrap();
+    let program = place.path().join("captime");
+    fs::copy(super::CAPTIME, &program).unwrap();
+    let other = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "env",
+        marker.as_str(),
+    ];
+    let other = other.iter().map(ToString::to_string);
+    let other = other.chain([program.display().to_string(), "agent".into()]);
+    let other = serde_json::to_string(&other.collect::<Vec<_>>()).unwrap();
+    let nodes = format!("{{launch: [{other}, {}]}}", agent(&marker, &[]));
+    let test_run = TestRun::new(&sleeping(&nodes, 20, "0.05"));
+    fs::set_permissions(test_run.path(), readable).unwrap();
+    let (said, _) = expect(&test_run.captime(&["check", "s.yaml"]), 0);
+    let of = |node: &str| {
+        said.lines()
+            .find(|line| line.starts_with(&format!("node {node}: ")))
+    };
+    assert!(
+        of("setpriv-1").is_some_and(|line| line.contains(", level subreaper, ")),
+        "{said}"
+    );
+    assert!(
+        of("env-2").is_some_and(|line| line.contains(", level cgroup2, ")),
+        "{said}"
+    );
+    test_run.run(0, &["--quiet"]);
+    nothing_is_lost(&test_run, 20);
+    let session = lines(&test_run)
+        .into_iter()
+        .find(|line| line.get("session").is_some());
+    let enforcement = session.unwrap()["enforcement"].clone();
+    assert_eq!(enforcement["level"], "subreaper");
+    let levels: BTreeSet<&str> = (enforcement["nodes"].as_array().unwrap().iter())
+        .filter_map(|node| node["level"].as_str())
+        .collect();
+    assert_eq!(levels, BTreeSet::from(["cgroup2", "subreaper"]));
     nothing_is_left(&marker);
 }
 
@@ -158,7 +215,7 @@ fn pulls_of_another_program_run_on_nodes() {
 #[test]
 fn check_tries_pulls_on_the_nodes() {
     let marker = marker("try");
-    let test_run = TestRun::new(&super::sleeping(
+    let test_run = TestRun::new(&sleeping(
         &format!("{{launch: [{}]}}", agent(&marker, &[])),
         10,
         "0.1",

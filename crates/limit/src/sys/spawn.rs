@@ -388,9 +388,6 @@ unsafe fn become_command(plan: &mut ChildPlan, note: &Note) -> ! {
         if plan.contain == Contain::Full && !own_temporary_folders() {
             fail(Step::Contain);
         }
-        if plan.contain != Contain::Off {
-            drop_capabilities();
-        }
         if let Some(cpus) = &plan.cpus {
             let mut set: libc::cpu_set_t = mem::zeroed();
             for &cpu in cpus {
@@ -426,21 +423,6 @@ unsafe fn own_temporary_folders() -> bool {
         libc::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWIPC) == 0
             && libc::mount(kind, c"/tmp".as_ptr(), kind, flags, mode.cast()) == 0
             && libc::mount(kind, c"/dev/shm".as_ptr(), kind, flags, mode.cast()) == 0
-    }
-}
-
-/// Takes from what will be executed the powers with which root could leave its namespaces, trace captime or change mounts; those of
-/// ordinary work with files stay. Other users have none anyway.
-///
-/// # Safety
-/// As for [`become_command`].
-unsafe fn drop_capabilities() {
-    // CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, FSETID, KILL, SETGID, SETUID, SETPCAP, NET_BIND_SERVICE, IPC_LOCK, SYS_CHROOT,
-    // SYS_NICE, SYS_RESOURCE, SETFCAP.
-    const KEPT: u64 = 0x1ff | 1 << 10 | 1 << 14 | 1 << 18 | 1 << 23 | 1 << 24 | 1 << 31;
-    for capability in (0..64_u64).filter(|capability| KEPT >> capability & 1 == 0) {
-        // SAFETY: changes what this process may become, nothing else; unknown ones are refused.
-        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability) };
     }
 }
 

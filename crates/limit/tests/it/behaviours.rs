@@ -317,6 +317,14 @@ fn commands_start_clean(bench: &mut TestBench) {
     };
     let report = bench.launch(&grep, &wall(15_000)).unwrap();
     assert_eq!(report.stdout.unwrap().text(), "SigIgn:\t0000000000000000\n");
+    // The supervisor is woken sooner than others. What it starts is not.
+    let chrt = Launch {
+        output: Output::Capture { limit: 10_000 },
+        ..Launch::new(["sh", "-c", "chrt -p $$"])
+    };
+    let report = stage.launch(&chrt, &wall(15_000)).unwrap();
+    let scheduled = report.stdout.unwrap().text();
+    assert!(scheduled.contains("policy: SCHED_OTHER\n"), "{scheduled}");
     // 3 is its book, 4 the folder it lists them in.
     assert!(text.contains("fds 0,1,2,3,4\n"), "{text}");
     assert!(text.contains("slack 50000\n"), "{text}");
