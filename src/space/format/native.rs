@@ -10,7 +10,7 @@ use crate::space::open::{Dialect, Domain, OpenParameter, OpenSpace, Rule, Spacin
 use crate::yaml::{Entry, Node, Raw};
 
 const KEYS: &[&str] = &[
-    "real", "integer", "choice", "ordered", "scale", "default", "when", "argument",
+    "real", "integer", "choice", "ordered", "scale", "digits", "default", "when", "argument",
 ];
 
 /// Reads a file with `arms: {space: ..., forbid: ...}`, or with `space:` at its top.
@@ -300,11 +300,26 @@ fn parameter(draft: &mut Draft, entry: &Entry) {
             }
         }
     };
+    let (domain, domain_at) = match (domain, entry.value.get("digits")) {
+        (Ok(domain @ Domain::Real { .. }), Some(node)) => match node.value {
+            Raw::Integer(digits) => (domain.with_digits(digits as f64), node.at.range()),
+            _ => {
+                draft.expected(node.at.range(), "a whole number", node.shown());
+                return;
+            }
+        },
+        (Ok(_), Some(node)) => {
+            let expected = "no digits, since only `real` has them";
+            draft.expected(node.at.range(), expected, node.shown());
+            return;
+        }
+        (domain, _) => (domain, kind.value.at.range()),
+    };
     let domain = match domain {
         Ok(domain) => domain,
         Err(error) => {
             let name = name.clone();
-            draft.mistake(kind.value.at.range(), FormatError::Domain { name, error });
+            draft.mistake(domain_at, FormatError::Domain { name, error });
             return;
         }
     };
@@ -346,7 +361,9 @@ pub(super) fn write(space: &OpenSpace) -> Written {
         let mut parts = vec![];
         let mut is_log = false;
         parts.push(match &known.domain {
-            Domain::Real { low, high, spacing } => {
+            Domain::Real {
+                low, high, spacing, ..
+            } => {
                 is_log = *spacing == Spacing::Log;
                 format!("real: [{low:?}, {high:?}]")
             }
@@ -359,6 +376,9 @@ pub(super) fn write(space: &OpenSpace) -> Written {
         });
         if is_log {
             parts.push("scale: log".to_owned());
+        }
+        if let Some(digits) = known.domain.digits() {
+            parts.push(format!("digits: {digits}"));
         }
         if let Some(default) = &known.default {
             parts.push(format!("default: {}", flow_value(default)));

@@ -468,12 +468,14 @@ impl<'a> Parser<'a> {
         is_negated: bool,
     ) -> Result<Placed, Misread> {
         let closing = if self.dialect == Dialect::R {
-            if !self.takes(&Token::Name("c".into())) {
-                None
-            } else if self.takes(&Token::Symbol("(")) {
+            // Some files leave out R's `c`.
+            let is_vector = self.takes(&Token::Name("c".into()));
+            if self.takes(&Token::Symbol("(")) {
                 Some(Token::Symbol(")"))
-            } else {
+            } else if is_vector {
                 return self.unexpected("`(`");
+            } else {
+                None
             }
         } else if self.takes(&Token::Symbol("[")) {
             Some(Token::Symbol("]"))
@@ -482,11 +484,10 @@ impl<'a> Parser<'a> {
         };
         let mut values = vec![];
         let mut end = self.here().end;
-        loop {
+        // Nothing is in an empty list: `size > large` of a file is written so.
+        let is_empty = closing.as_ref().is_some_and(|closing| self.takes(closing));
+        while !is_empty {
             let at = self.here();
-            if closing.as_ref() == Some(self.peek()) && values.is_empty() {
-                return self.unexpected("a value");
-            }
             let is_negative = self.takes(&Token::Symbol("-"));
             let text = match self.advance() {
                 (Token::Number(_, text), _) if is_negative => format!("-{text}"),
@@ -712,6 +713,9 @@ impl<'a> Parser<'a> {
             if let Some(function) = Function::named(wanted) {
                 return self.call(function, at);
             }
+            if self.dialect == Dialect::Pcs && name == "pow" {
+                return self.call_of_two(Operator::Power, at);
+            }
         }
         if let Some(place) = self.of.iter().position(|known| *known.name == *name) {
             let read = if self.of[place].domain.categories().is_some() {
@@ -746,6 +750,23 @@ impl<'a> Parser<'a> {
                 return self.unexpected("`,` or `)`");
             }
         }
+    }
+
+    /// An operator that is written as a function: `pow(a, b)`.
+    fn call_of_two(&mut self, operator: Operator, at: Range<usize>) -> Result<Placed, Misread> {
+        self.advance();
+        let (left, left_at) = self.deeper(Self::sum)?;
+        if !self.takes(&Token::Symbol(",")) {
+            return self.unexpected("`,` and a second number");
+        }
+        let (right, right_at) = self.deeper(Self::sum)?;
+        let end = self.here().end;
+        if !self.takes(&Token::Symbol(")")) {
+            return self.unexpected("`)`");
+        }
+        let (left, right) = (self.term(left, left_at)?, self.term(right, right_at)?);
+        let term = Term::Arithmetic(operator, Box::new(left), Box::new(right));
+        Ok((Read::Term(term), at.start..end))
     }
 
     /// `active(x)`, or R's `is.na(x)`, which is the opposite.
