@@ -66,6 +66,15 @@ impl From<To> for Format {
 /// Runs the command.
 pub fn run(args: ImportArgs) -> Result<Exit, Failure> {
     let (text, encoding) = read(&args.file)?;
+    if args.from.is_none()
+        && let Some(parameters) = parameters_of_irace(&text)
+    {
+        return Err(Failure::usage(format!(
+            "`{}` is a scenario of irace, which captime does not read",
+            args.file.display()
+        ))
+        .hint(Some(format!("import its parameter file {parameters}"))));
+    }
     if args.from.is_none() && aclib::looks_like(&text) {
         if args.to != To::Yaml {
             return Err(Failure::usage("a scenario can only be written as YAML")
@@ -114,6 +123,18 @@ pub fn run(args: ImportArgs) -> Result<Exit, Failure> {
     tell(&args.file, notes)?;
     write!(std::io::stdout().lock(), "{}", written.text)?;
     Ok(Exit::Done)
+}
+
+/// The parameter file that a scenario of irace names, in its quotes.
+fn parameters_of_irace(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| {
+        let rest = line
+            .trim_start()
+            .strip_prefix("parameterFile")?
+            .trim_start();
+        let value = rest.strip_prefix('=').or_else(|| rest.strip_prefix("<-"))?;
+        Some(value.trim())
+    })
 }
 
 fn lines_of<'n>(text: &str, notes: impl Iterator<Item = &'n Note>) -> Vec<String> {

@@ -116,3 +116,14 @@ fn a_pipe_is_refused_and_not_waited_for() {
     let told = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
     assert!(told.contains("regular file"), "{told}");
 }
+
+#[test]
+fn a_scenario_of_irace_is_told_from_a_space() {
+    let text = "maxExperiments = 1000\nparameterFile = \"./parameters.txt\"\n";
+    let (_, told) = import("scenario.txt", text, &[], 2);
+    assert!(told.contains("is a scenario of irace"), "{told}");
+    assert!(
+        told.contains("import its parameter file \"./parameters.txt\""),
+        "{told}"
+    );
+}
