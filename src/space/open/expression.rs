@@ -484,10 +484,11 @@ impl<'a> Parser<'a> {
         };
         let mut values = vec![];
         let mut end = self.here().end;
-        // Nothing is in an empty list: `size > large` of a file is written so.
-        let is_empty = closing.as_ref().is_some_and(|closing| self.takes(closing));
-        while !is_empty {
+        loop {
             let at = self.here();
+            if closing.as_ref() == Some(self.peek()) && values.is_empty() {
+                return self.unexpected("a value");
+            }
             let is_negative = self.takes(&Token::Symbol("-"));
             let text = match self.advance() {
                 (Token::Number(_, text), _) if is_negative => format!("-{text}"),
