@@ -73,13 +73,14 @@ pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
                 draft.expected(at, "`[forbidden]` or `[global]`", format!("`{word}`"));
             }
             word => match section {
-                Section::Table => match cut(&mut draft, text, at) {
-                    Some(line) => lines.push(line),
-                    None => {
+                Section::Table => {
+                    let line = cut(&mut draft, text, at);
+                    if line.is_none() {
                         let name = word.split_whitespace().next().unwrap_or_default();
                         draft.unread.insert(name.to_owned());
                     }
-                },
+                    lines.extend(line);
+                }
                 Section::Forbidden => clauses.push(at),
                 Section::Global => match assigned(word) {
                     ("digits", value) => match value.parse::<u8>() {

@@ -300,29 +300,19 @@ fn parameter(draft: &mut Draft, entry: &Entry) {
             }
         }
     };
-    let (domain, domain_at) = match (domain, entry.value.get("digits")) {
-        (Ok(domain @ Domain::Real { .. }), Some(node)) => match node.value {
-            Raw::Integer(digits) => (domain.with_digits(digits as f64), node.at.range()),
-            _ => {
-                draft.expected(node.at.range(), "a whole number", node.shown());
-                return;
-            }
-        },
-        (Ok(_), Some(node)) => {
-            let expected = "no digits, since only `real` has them";
-            draft.expected(node.at.range(), expected, node.shown());
-            return;
-        }
-        (domain, _) => (domain, kind.value.at.range()),
-    };
     let domain = match domain {
         Ok(domain) => domain,
         Err(error) => {
             let name = name.clone();
-            draft.mistake(domain_at, FormatError::Domain { name, error });
+            draft.mistake(kind.value.at.range(), FormatError::Domain { name, error });
             return;
         }
     };
+    let domain = match entry.value.get("digits") {
+        None => Some(domain),
+        Some(node) => with_digits(draft, name, domain, node),
+    };
+    let Some(domain) = domain else { return };
     let mut parameter = OpenParameter::new(name.as_str(), domain);
     let mut default_at = entry.key_at.range();
     if let Some(node) = entry.value.get("default") {
@@ -333,6 +323,26 @@ fn parameter(draft: &mut Draft, entry: &Entry) {
         parameter.argument = argument(draft, node);
     }
     draft.add(parameter, entry.key_at.range(), default_at);
+}
+
+/// The domain with the digits that its parameter asks for; nothing if that is a mistake.
+fn with_digits(draft: &mut Draft, name: &str, domain: Domain, node: &Node) -> Option<Domain> {
+    let at = node.at.range();
+    if !matches!(domain, Domain::Real { .. }) {
+        draft.expected(at, "no digits, since only `real` has them", node.shown());
+        return None;
+    }
+    let Raw::Integer(digits) = node.value else {
+        draft.expected(at, "a whole number", node.shown());
+        return None;
+    };
+    let domain = domain.with_digits(digits as f64);
+    domain
+        .map_err(|error| {
+            let name = name.to_owned();
+            draft.mistake(at, FormatError::Domain { name, error });
+        })
+        .ok()
 }
 
 fn argument(draft: &mut Draft, node: &Node) -> Option<Vec<String>> {
