@@ -1,12 +1,15 @@
 //! captime's own form: `space:` and `forbid:` in YAML.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use super::tree;
 use super::{Draft, FormatError, Mistake, SpaceFile, Written};
 use crate::nearest::nearest;
 use crate::space::Value;
-use crate::space::open::{Dialect, Domain, OpenParameter, OpenSpace, Rule, Spacing, parse_as};
+use crate::space::open::{
+    Dialect, Domain, DomainError, OpenParameter, OpenSpace, Rule, Spacing, parse_as,
+};
 use crate::yaml::{Entry, Node, Raw};
 
 const KEYS: &[&str] = &[
@@ -300,19 +303,10 @@ fn parameter(draft: &mut Draft, entry: &Entry) {
             }
         }
     };
-    let domain = match domain {
-        Ok(domain) => domain,
-        Err(error) => {
-            let name = name.clone();
-            draft.mistake(kind.value.at.range(), FormatError::Domain { name, error });
-            return;
-        }
+    let digits = entry.value.get("digits");
+    let Some(domain) = checked(draft, name, (domain, kind.value.at.range()), digits) else {
+        return;
     };
-    let domain = match entry.value.get("digits") {
-        None => Some(domain),
-        Some(node) => with_digits(draft, name, domain, node),
-    };
-    let Some(domain) = domain else { return };
     let mut parameter = OpenParameter::new(name.as_str(), domain);
     let mut default_at = entry.key_at.range();
     if let Some(node) = entry.value.get("default") {
@@ -325,18 +319,28 @@ fn parameter(draft: &mut Draft, entry: &Entry) {
     draft.add(parameter, entry.key_at.range(), default_at);
 }
 
-/// The domain with the digits that its parameter asks for; nothing if that is a mistake.
-fn with_digits(draft: &mut Draft, name: &str, domain: Domain, node: &Node) -> Option<Domain> {
-    let at = node.at.range();
-    if !matches!(domain, Domain::Real { .. }) {
-        draft.expected(at, "no digits, since only `real` has them", node.shown());
-        return None;
-    }
-    let Raw::Integer(digits) = node.value else {
-        draft.expected(at, "a whole number", node.shown());
-        return None;
+/// The domain with the digits that its parameter asks for; nothing if either is a mistake.
+fn checked(
+    draft: &mut Draft,
+    name: &str,
+    (domain, at): (Result<Domain, DomainError>, Range<usize>),
+    digits: Option<&Node>,
+) -> Option<Domain> {
+    let (domain, at) = match (domain, digits) {
+        (Ok(domain), Some(node)) => match (&node.value, matches!(domain, Domain::Real { .. })) {
+            (Raw::Integer(digits), true) => (domain.with_digits(*digits as f64), node.at.range()),
+            (_, is_real) => {
+                let expected = if is_real {
+                    "a whole number"
+                } else {
+                    "no digits, since only `real` has them"
+                };
+                draft.expected(node.at.range(), expected, node.shown());
+                return None;
+            }
+        },
+        (domain, _) => (domain, at),
     };
-    let domain = domain.with_digits(digits as f64);
     domain
         .map_err(|error| {
             let name = name.to_owned();
