@@ -48,7 +48,7 @@ fn mistakes_show_their_line_and_leave_with_2() {
     assert!(told.contains("did you mean `heur`?"), "{told}");
     let (_, told) = import(
         "params.pcs",
-        &PCS.replace("{a, b}", "{a b, b}").replace("[a]", "[b]"),
+        PCS.replace("{a, b}", "{a b, b}").replace("[a]", "[b]"),
         &["--to", "irace"],
         0,
     );
