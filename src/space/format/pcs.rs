@@ -136,9 +136,9 @@ pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
     }
     for (child, condition) in conditions {
         draft.condition_count += 1;
-        let place = draft.find(&child.word(), &child.at());
-        let rule = self::condition(&mut draft, condition);
-        if let (Some(place), Some(rule)) = (place, rule) {
+        if let Some(place) = draft.find(&child.word(), &child.at())
+            && let Some(rule) = self::condition(&mut draft, condition)
+        {
             draft.condition(place, rule, condition.at());
         }
     }

@@ -583,28 +583,35 @@ fn reals_keep_their_digits_in_files() {
         assert!(notes.contains(words), "{notes}");
     }
     let mistakes = |text: &str, format| shown(text, &read(text, format).unwrap_err());
-    insta::assert_snapshot!(
-        [
-            mistakes("a \"\" r (0, 1)\n[global]\ndigits = many\n", Format::Irace),
-            mistakes(
-                "a \"\" r (0.001, 0.004)\n[global]\ndigits = 2\n",
-                Format::Irace
-            ),
-            mistakes(
-                "arms: {space: {a: {real: [0, 1], digits: 16}}}",
-                Format::Captime
-            ),
-            mistakes(
-                "arms: {space: {a: {real: [0, 1], digits: x}}}",
-                Format::Captime
-            ),
-            mistakes(
-                "arms: {space: {a: {integer: [0, 1], digits: 1}}}",
-                Format::Captime
-            ),
-        ]
-        .join("\n")
-    );
+    let shown = [
+        mistakes("a \"\" r (0, 1)\n[global]\ndigits = many\n", Format::Irace),
+        mistakes(
+            "a \"\" r (0.001, 0.004)\n[global]\ndigits = 2\n",
+            Format::Irace,
+        ),
+        mistakes(
+            "arms: {space: {a: {real: [0, 1], digits: 16}}}",
+            Format::Captime,
+        ),
+        mistakes(
+            "arms: {space: {a: {real: [0, 1], digits: x}}}",
+            Format::Captime,
+        ),
+        mistakes(
+            "arms: {space: {a: {integer: [0, 1], digits: 1}}}",
+            Format::Captime,
+        ),
+    ]
+    .join("\n");
+    for words in [
+        "3:1: expected a number of digits, found `many`",
+        "no number from 0.001 to 0.004 has 2 digits after its point",
+        "a number has 0 to 15 digits after its point, not 16",
+        "expected a whole number, found `x`",
+        "expected no digits, since only `real` has them, found `1`",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
 }
 
 #[test]
