@@ -135,24 +135,46 @@ fn rounds_with_many_arms() {
     );
 }
 
+/// Without instances, curves are drawn for the most promising arms in every round.
+fn rounds_without_instances() {
+    let mut run = Run::unrecorded(State::new(plan(0)), ());
+    while run.state().space().len() < 10_000 {
+        round(&mut run, false);
+    }
+    let since = cpu();
+    for _ in 0..2_000 {
+        round(&mut run, true);
+    }
+    println!(
+        "no instances, {} arms open: {:.1} us per round",
+        run.state().space().len(),
+        1e6 * (cpu() - since) / 2_000.0
+    );
+}
+
 /// Nothing ever ends, so every pull opens an arm.
 fn memory_of_very_many_arms() {
     let mut many = Run::unrecorded(State::new(plan(0)), ());
-    let since = cpu();
-    while many.state().space().len() < 100_000 {
-        round(&mut many, false);
+    let mut before = 0;
+    for arms in [1_000, 10_000, 20_000, 50_000, 100_000] {
+        let since = cpu();
+        while many.state().space().len() < arms {
+            round(&mut many, false);
+        }
+        println!(
+            "no instances, one pull for each arm, up to {arms} arms: {:.1} us per round; {} MB",
+            1e6 * (cpu() - since) / (arms - before) as f64,
+            peak()
+        );
+        before = arms;
     }
-    println!(
-        "100,000 arms, one pull each: {:.1} us per round; {} MB at most",
-        1e6 * (cpu() - since) / 100_000.0,
-        peak()
-    );
 }
 
 fn main() {
     // In a process of its own it shows the memory of these arms alone.
     if !std::env::args().any(|argument| argument == "memory") {
         rounds_with_many_arms();
+        rounds_without_instances();
     }
     memory_of_very_many_arms();
 }

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::{Exit, Failure, exit_code};
 use crate::scenario::{Fault, Mistake, ScenarioError, Span};
-use crate::space::format::{self, Format, line_column};
+use crate::space::format::{self, Format, Note, line_column};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -65,14 +65,25 @@ impl From<To> for Format {
 
 /// Runs the command.
 pub fn run(args: ImportArgs) -> Result<Exit, Failure> {
-    let text = read(&args.file)?;
+    let (text, encoding) = read(&args.file)?;
+    if args.from.is_none()
+        && let Some(parameters) = parameters_of_irace(&text)
+    {
+        return Err(Failure::usage(format!(
+            "`{}` is a scenario of irace, which captime does not read",
+            args.file.display()
+        ))
+        .hint(Some(format!("import its parameter file {parameters}"))));
+    }
     if args.from.is_none() && aclib::looks_like(&text) {
         if args.to != To::Yaml {
             return Err(Failure::usage("a scenario can only be written as YAML")
                 .hint(Some("import its parameter file to convert that")));
         }
         let scenario = aclib::convert(&text, &args.file);
-        tell(&args.file, scenario.notes)?;
+        let mut notes = lines_of(&text, encoding.iter());
+        notes.extend(scenario.notes);
+        tell(&args.file, notes)?;
         write!(std::io::stdout().lock(), "{}", scenario.text)?;
         return Ok(Exit::Done);
     }
@@ -99,17 +110,7 @@ pub fn run(args: ImportArgs) -> Result<Exit, Failure> {
         .iter()
         .filter(|known| known.when.is_some())
         .count();
-    let mut notes: Vec<String> = file
-        .notes
-        .iter()
-        .map(|note| {
-            format!(
-                "line {}: {}",
-                line_column(&text, note.at.start).0,
-                note.text
-            )
-        })
-        .collect();
+    let mut notes = lines_of(&text, encoding.iter().chain(&file.notes));
     notes.extend(written.notes);
     notes.insert(
         0,
@@ -124,6 +125,25 @@ pub fn run(args: ImportArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// The parameter file that a scenario of irace names, in its quotes.
+fn parameters_of_irace(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| {
+        let rest = line
+            .trim_start()
+            .strip_prefix("parameterFile")?
+            .trim_start();
+        let value = rest.strip_prefix('=').or_else(|| rest.strip_prefix("<-"))?;
+        Some(value.trim())
+    })
+}
+
+fn lines_of<'n>(text: &str, notes: impl Iterator<Item = &'n Note>) -> Vec<String> {
+    let line = |note: &Note| line_column(text, note.at.start).0;
+    notes
+        .map(|note| format!("line {}: {}", line(note), note.text))
+        .collect()
+}
+
 fn tell(file: &Path, notes: Vec<String>) -> Result<(), Failure> {
     let mut stderr = std::io::stderr().lock();
     for note in notes {
@@ -132,18 +152,7 @@ fn tell(file: &Path, notes: Vec<String>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn read(file: &Path) -> Result<String, Failure> {
-    let refused =
-        |reason: String| Failure::usage(format!("cannot read `{}`: {reason}", file.display()));
-    let mut bytes = vec![];
-    let opened = std::fs::File::open(file).map_err(|error| refused(error.to_string()))?;
-    std::io::Read::read_to_end(
-        &mut std::io::Read::take(opened, format::MOST_BYTES + 1),
-        &mut bytes,
-    )
-    .map_err(|error| refused(error.to_string()))?;
-    if bytes.len() as u64 > format::MOST_BYTES {
-        return Err(refused("it is larger than 16 MiB".to_owned()));
-    }
-    String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8 text".to_owned()))
+fn read(file: &Path) -> Result<(String, Option<Note>), Failure> {
+    format::load(file)
+        .map_err(|reason| Failure::usage(format!("cannot read `{}`: {reason}", file.display())))
 }

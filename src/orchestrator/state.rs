@@ -577,12 +577,11 @@ impl Playing {
         }
     }
 
-    /// Gives the policy more arms of an open space to choose from if it wants that, a tenth more at least: sorting them in
-    /// takes time.
+    /// Gives the policy more arms of an open space to choose from if it wants that and there are more.
     fn grow(&mut self, opened: &Opened) {
         let wanted = self.policy.wanted_arms();
         let arms = wanted.map_or(0, |wanted| opened.pool(wanted));
-        if arms >= self.problem.arms + self.problem.arms.div_ceil(10) {
+        if arms > self.problem.arms {
             self.problem.arms = arms;
             self.policy.arms_added(&self.problem);
         }

@@ -133,7 +133,7 @@ pub trait Policy: Send {
         false
     }
 
-    /// How many arms it could make use of by now, where more can be drawn from a space; none if it takes no more.
+    /// How many arms it could make use of by now, where more can be drawn from a space; none if those it has are enough.
     fn wanted_arms(&self) -> Option<usize> {
         None
     }

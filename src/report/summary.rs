@@ -341,7 +341,7 @@ fn facts(history: &History) -> Facts {
                 )
             })
             .collect(),
-        enforcement: in_words(&header.enforcement),
+        enforcement: enforcement_in_words(&header.enforcement),
         reproduce: vec![
             format!("captime run {file} --fresh"),
             format!("captime best {}", run(history)),
@@ -362,6 +362,19 @@ fn budget_in_words(budget: &Value, resource: Resource) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// How limits were enforced, and what that leaves open.
+fn enforcement_in_words(enforcement: &Value) -> String {
+    let is = |key: &str, word: &str| enforcement.get(key).and_then(Value::as_str) == Some(word);
+    let mut text = in_words(enforcement);
+    if is("level", "subreaper") {
+        text += ". Not counted: the CPU time of processes that no other waited for, and memory that no process maps";
+    }
+    if is("contain", "off") {
+        text += ". Commands could reach captime's own processes: a hostile one could end late, or leave processes behind";
+    }
+    text
+}
+
 /// Formats a small JSON value for people: `level cgroup2, memory sampled`.
 fn in_words(value: &Value) -> String {
     match value {
@@ -375,5 +388,21 @@ fn in_words(value: &Value) -> String {
             .collect::<Vec<_>>()
             .join(", "),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_enforcement_leaves_open_is_said() {
+        let words = |level: &str, contain: &str| {
+            enforcement_in_words(&serde_json::json!({"level": level, "contain": contain}))
+        };
+        assert!(!words("cgroup2", "pids").contains('.'));
+        assert!(words("subreaper", "pids").contains("Not counted"));
+        assert!(words("cgroup2", "off").contains("a hostile one could end late"));
+        assert_eq!(enforcement_in_words(&Value::Null), "");
     }
 }

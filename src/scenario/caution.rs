@@ -38,8 +38,10 @@ pub enum Caution {
     Policy(String),
     #[error("the space seems to hold only {found} different configurations, not {wanted}")]
     FewerSampled { wanted: usize, found: usize },
-    #[error("not carried over from the file: {0}")]
+    #[error("in the file of the space: {0}")]
     SpaceNote(String),
+    #[error("{count} instances: a run meets only a few of so many")]
+    ManyInstances { count: usize },
     #[error("{missing} of {count} instances have no features")]
     MissingFeatures { missing: usize, count: usize },
     #[error("no budget: the run continues until you stop it")]
@@ -79,6 +81,7 @@ impl Caution {
             Self::Policy(_) => "smaller values are fine in practice, and often better",
             Self::FewerSampled { .. } => "all of them are arms",
             Self::SpaceNote(_) => "everything else was read",
+            Self::ManyInstances { .. } => "narrow the pattern, or list those to use in a file",
             Self::MissingFeatures { .. } => {
                 "add a line for each, or leave them out of the analysis"
             }

@@ -349,6 +349,7 @@ static PARAMETER: Section = section!("parameter", "One parameter of an open spac
         optional("choice", List(&Scalar), "Values without an order"),
         optional("ordered", List(&Scalar), "Values in their order"),
         key("scale", Words(&["linear", "log"]), "`linear`", "How drawn numbers spread over the range"),
+        key("digits", Whole(0), "about six that count", "How many digits drawn numbers of `real` have after the point"),
         key("default", Scalar, "the middle of the range, or the first value", "The value in the default configuration"),
         key("when", Scalar, "always", "When the parameter is active, such as `heuristic == chb`"),
         key("argument", Texts, "as `params` says", "What `{params}` writes for it, such as `--decay={value}`"),

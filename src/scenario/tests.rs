@@ -374,6 +374,28 @@ fn files_that_are_no_scenario_are_refused() {
     assert!(read(Path::new("/dev/zero")).is_err());
 }
 
+#[test]
+fn a_pattern_that_matches_nearly_everything_is_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let cautions = |count: usize| {
+        let names: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+        std::fs::write(folder.path().join("list.txt"), names.join("\n")).unwrap();
+        let text = "target: {command: [cat, '{instance}', '{x}'], instances: list.txt}\narms: {list: [{x: 1}, {x: 2}]}\nlimits: {max: 1s, grid: 2}\nbudget: {rounds: 3}\n";
+        let checked = parse(text, Path::new("s.yaml"), folder.path()).unwrap();
+        let shown: Vec<String> = checked
+            .notices
+            .iter()
+            .map(|notice| notice.caution.to_string())
+            .collect();
+        shown
+    };
+    assert_eq!(cautions(100_000), [""; 0]);
+    assert_eq!(
+        cautions(100_001),
+        ["100001 instances: a run meets only a few of so many"]
+    );
+}
+
 /// A scenario may only name regular files. Anything else is refused, without blocking or filling the memory.
 #[test]
 fn only_regular_files_are_read() {

@@ -5,7 +5,7 @@ use std::fs;
 use assert_cmd::Command;
 
 /// What `captime import` prints to stdout and stderr for a file with this name and text.
-fn import(name: &str, text: &str, args: &[&str], code: i32) -> (String, String) {
+fn import(name: &str, text: impl AsRef<[u8]>, args: &[&str], code: i32) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(name), text).unwrap();
     let done = Command::new(env!("CARGO_BIN_EXE_captime"))
@@ -42,13 +42,13 @@ fn a_space_is_printed_in_the_wanted_form_and_reads_back() {
 
 #[test]
 fn mistakes_show_their_line_and_leave_with_2() {
-    let (nothing, told) = import("params.pcs", &PCS.replace("heur in", "heurr in"), &[], 2);
+    let (nothing, told) = import("params.pcs", PCS.replace("heur in", "heurr in"), &[], 2);
     assert!(nothing.is_empty());
     assert!(told.contains("params.pcs:3:5"), "{told}");
     assert!(told.contains("did you mean `heur`?"), "{told}");
     let (_, told) = import(
         "params.pcs",
-        &PCS.replace("{a, b}", "{a b, b}").replace("[a]", "[b]"),
+        PCS.replace("{a, b}", "{a b, b}").replace("[a]", "[b]"),
         &["--to", "irace"],
         0,
     );
@@ -79,4 +79,51 @@ fn a_scenario_of_another_tool_becomes_one_that_captime_checks() {
     let checked = captime(&["check", "mine.yaml"]);
     let shown = String::from_utf8_lossy(&checked.get_output().stdout).into_owned();
     assert!(shown.contains("wrapper.sh"), "{shown}");
+}
+
+#[test]
+fn a_file_in_latin_1_is_read_and_the_user_told_once() {
+    let latin = b"# Gr\xf6\xdfe\na [0, 1] [0.5]\nb {x} [x] # \xe9\n";
+    let (yaml, told) = import("params.pcs", latin, &[], 0);
+    assert!(
+        yaml.contains("a: {real: [0.0, 1.0], default: 0.5}"),
+        "{yaml}"
+    );
+    let lines = told.matches("Latin-1").count();
+    assert_eq!(lines, 1, "{told}");
+    assert!(told.contains("line 1: "), "{told}");
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("params.pcs"), latin).unwrap();
+    let scenario = "target: {command: [echo, '{a}', '{b}']}\narms: {space: params.pcs}\nlimits: {max: 1s, grid: 2}\nbudget: {rounds: 3}\n";
+    fs::write(folder.path().join("mine.yaml"), scenario).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_captime"));
+    let checked = command
+        .current_dir(folder.path())
+        .args(["check", "mine.yaml"])
+        .assert()
+        .code(0);
+    let shown = String::from_utf8_lossy(&checked.get_output().stderr).into_owned();
+    assert_eq!(shown.matches("Latin-1").count(), 1, "{shown}");
+}
+
+#[test]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("params.pcs");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_captime"));
+    let refused = command.arg("import").arg(&path).assert().code(2);
+    let told = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(told.contains("regular file"), "{told}");
+}
+
+#[test]
+fn a_scenario_of_irace_is_told_from_a_space() {
+    let text = "maxExperiments = 1000\nparameterFile = \"./parameters.txt\"\n";
+    let (_, told) = import("scenario.txt", text, &[], 2);
+    assert!(told.contains("is a scenario of irace"), "{told}");
+    assert!(
+        told.contains("import its parameter file \"./parameters.txt\""),
+        "{told}"
+    );
 }

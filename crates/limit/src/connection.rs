@@ -69,6 +69,8 @@ pub(super) struct Connection {
     pid: i32,
     /// The same beyond the reuse of its number.
     supervisor: Option<OwnedFd>,
+    /// How it was started. A command may change that.
+    share: sys::Share,
     pub(super) hello: Hello,
     /// What has arrived of the next frame.
     inbox: Vec<u8>,
@@ -195,6 +197,7 @@ impl Connection {
             parent,
             pid,
             supervisor: open_pidfd(pid),
+            share: sys::Share::now(),
             hello: Hello::default(),
             inbox: Vec::new(),
             outbox: Vec::new(),
@@ -349,11 +352,15 @@ impl Connection {
                 return Err(self.stuck());
             }
             self.wake();
+            // It may have been given the last place in every queue, behind the processes that it should have ended by now.
+            self.share.give_to(self.pid);
+            tree::stop_all(self.pid);
             self.was_halted = is_halted;
             self.overdue = Some(now.after(OVERDUE));
         }
         match self.health {
             Health::Good(look) if look <= now => {
+                self.share.give_to(self.pid);
                 if let State::Running(number) = self.state {
                     self.outbox.extend(wire::short(PING, number));
                     let _ = self.send();

@@ -328,6 +328,40 @@ impl Standing {
     }
 }
 
+/// What decides how soon a thread gets the CPU, and which.
+#[derive(Debug)]
+pub(super) struct Share {
+    policy: c_int,
+    nice: c_int,
+    cpus: Option<CpuSet>,
+}
+
+impl Share {
+    /// That of the calling thread, which processes started by it inherit.
+    pub(super) fn now() -> Self {
+        let Standing {
+            policy, nice, cpus, ..
+        } = Standing::now();
+        Self { policy, nice, cpus }
+    }
+
+    /// Gives it to another process, as far as this one may.
+    pub(super) fn give_to(&self, pid: i32) {
+        if pid <= 0 {
+            return;
+        }
+        // SAFETY: all zero is a valid structure, of which the pointer is to a local.
+        unsafe {
+            let parameters: libc::sched_param = mem::zeroed();
+            libc::sched_setscheduler(pid, self.policy, &raw const parameters);
+            libc::setpriority(libc::PRIO_PROCESS, pid.unsigned_abs(), self.nice);
+        }
+        if let (Some(cpus), Some(pid)) = (&self.cpus, rustix::process::Pid::from_raw(pid)) {
+            let _ = rustix::thread::sched_setaffinity(Some(pid), cpus);
+        }
+    }
+}
+
 /// Leaves at once, running nothing that was registered for a normal exit.
 pub(super) fn leave(code: u8) -> ! {
     // SAFETY: ends the process.

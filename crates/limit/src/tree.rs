@@ -192,9 +192,17 @@ const MOST_WALKS: usize = 5;
 
 /// Kills every descendant of `root`, all of them stopped first. Gives those that were alive.
 ///
-/// A stopped process makes no others. So a walk that finds none that is new has found all, and while they are
-/// killed they do not compete with this process for the CPU.
+/// While they are killed they do not compete with this process for the CPU.
 pub(super) fn kill_all(root: i32) -> Vec<Member> {
+    let found = stop_all(root);
+    signal(&found, Signal::KILL);
+    found
+}
+
+/// Stops every descendant of `root`.
+///
+/// A stopped process makes no others. So a walk that finds none that is new has found all.
+pub(super) fn stop_all(root: i32) -> Vec<Member> {
     let mut walk = Walk {
         signal: Some(Signal::STOP),
         ..Walk::below(root)
@@ -204,7 +212,6 @@ pub(super) fn kill_all(root: i32) -> Vec<Member> {
             break;
         }
     }
-    signal(&walk.found, Signal::KILL);
     walk.found
 }
 

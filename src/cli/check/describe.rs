@@ -214,7 +214,16 @@ fn open_space(opened: &Opened, to: &mut dyn Write) -> Result<()> {
     let defaults = space.all_defaults();
     for known in space.parameters() {
         let values = match &known.domain {
-            Domain::Real { low, high, spacing } => format!("{low} to {high}{}", scale(*spacing)),
+            Domain::Real {
+                low,
+                high,
+                spacing,
+                digits,
+            } => {
+                let digits = digits.map(|digits| format!(", {}", counted(digits.into(), "digit")));
+                let digits = digits.unwrap_or_default();
+                format!("{low} to {high}{}{digits}", scale(*spacing))
+            }
             Domain::Integer { low, high, spacing } => {
                 format!("{low} to {high}, whole{}", scale(*spacing))
             }

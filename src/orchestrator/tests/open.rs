@@ -219,6 +219,29 @@ fn a_space_with_few_configurations_runs_out_of_new_ones() {
 }
 
 #[test]
+fn without_instances_arms_are_opened_for_as_long_as_none_is_good() {
+    let mut run = Run::unrecorded(State::new(plan(0)), ());
+    for _ in 0..1000 {
+        let Next::Pull(pull) = run.next() else {
+            panic!("nothing to do")
+        };
+        run.launch(&pull).unwrap();
+        let seen = Observation::censored(pull.pull(), pull.limit.get()).unwrap();
+        let outcome = Outcome::of(seen, Some(pull.limit.get()), Measured::default());
+        let line = run
+            .settle(None, pull, Ending::Brought(Box::new(outcome)))
+            .unwrap();
+        run.durable(line.unwrap(), &[]).unwrap();
+    }
+    let space = run.state().space();
+    assert!(space.len() > 900, "{} arms", space.len());
+    let opened = space.opened().unwrap();
+    let later = (300..space.len()).map(|arm| opened.origin(ArmId::from_index(arm)));
+    let proposed = later.filter(|origin| matches!(origin, Origin::Proposed { .. }));
+    assert!(proposed.count() > 300);
+}
+
+#[test]
 fn calibration_opens_the_first_arms() {
     let text = SPACE.replace(
         "limits: {grid: [0.1s, 0.3s, 1s, 3s, 10s]}",

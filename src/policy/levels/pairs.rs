@@ -310,7 +310,9 @@ impl Policy for Pairs {
     }
 
     fn wanted_arms(&self) -> Option<usize> {
-        Some(self.tried + RESERVE)
+        let (arms, wanted) = (self.estimates.arms(), self.tried + RESERVE);
+        let enough = arms + arms.div_ceil(10).min(RESERVE);
+        (wanted >= enough).then_some(wanted)
     }
 
     fn best_arms(&self, count: usize) -> Vec<ArmId> {

@@ -393,7 +393,10 @@ impl Policy for Staged {
 
     fn wanted_arms(&self) -> Option<usize> {
         let runs = self.spent() / self.pooled.cost(0, self.top());
-        Some(((PACE * runs.sqrt()) as usize).max(FIRST_ARMS))
+        let wanted = ((PACE * runs.sqrt()) as usize).max(FIRST_ARMS);
+        // A tenth more at least: sorting them in takes time.
+        let enough = self.arms() + self.arms().div_ceil(10);
+        (wanted >= enough).then_some(wanted)
     }
 
     fn best_arms(&self, count: usize) -> Vec<ArmId> {

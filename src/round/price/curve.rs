@@ -23,6 +23,12 @@ enum Shape {
     Expression(Box<FlatExVal<i32, f64>>),
 }
 
+/// A number as it is written, very small and large ones with an exponent.
+fn short(number: f64) -> String {
+    let text = format!("{number:?}");
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
+}
+
 /// Why a text is not a price.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -52,7 +58,7 @@ pub enum PriceError {
         name: String,
     },
     /// Infinite, not a number, or negative somewhere.
-    #[error("`{text}` is {value} at x = {x}, which is not a price")]
+    #[error("`{text}` is {} at x = {}, which is not a price", short(*value), short(*x))]
     NotAPrice {
         /// What was written.
         text: String,

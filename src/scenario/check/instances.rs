@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 
 use super::Check;
 use crate::regular_file;
-use crate::scenario::Fault;
 use crate::scenario::model::resolve;
 use crate::scenario::raw::{Node, Raw};
+use crate::scenario::{Caution, Fault};
 
 /// More instances than this are an error, and a pattern examines no more files.
 const MOST: usize = 1_000_000;
+
+/// More than this are probably a pattern that matches more than was meant.
+const MANY: usize = 100_000;
 
 pub(super) fn read(check: &mut Check<'_>, node: &Node, key: &str) -> Option<Vec<String>> {
     if let Raw::List(items) = &node.value {
@@ -32,7 +35,13 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node, key: &str) -> Option<Vec<
             check.out_of_range(node, key, format!("at most {MOST} instances"));
             None
         }
-        Ok(instances) => Some(instances),
+        Ok(instances) => {
+            let count = instances.len();
+            if count > MANY {
+                check.caution(node.at, Caution::ManyInstances { count });
+            }
+            Some(instances)
+        }
         Err(fault) => {
             check.fault(node.at, fault);
             None

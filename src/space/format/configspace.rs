@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::{Value as Json, json};
 
 use super::tree;
-use super::{Draft, Format, FormatError, Mistake, SpaceFile, WriteError, Written};
+use super::{Draft, Format, FormatError, Mistake, SpaceFile, WriteError, Written, digits_lost};
 use crate::nearest::nearest;
 use crate::space::Value;
 use crate::space::open::{
@@ -30,7 +30,11 @@ pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
     let root = tree::parse(text).map_err(|mistake| vec![mistake])?;
     let mut draft = Draft::default();
     for node in list(&mut draft, &root, "hyperparameters", true) {
-        hyperparameter(&mut draft, node);
+        let name = match node.get("name").map(|found| &found.value) {
+            Some(Raw::Text(name)) => name.as_str(),
+            _ => "",
+        };
+        draft.defines(name, |draft| hyperparameter(draft, node));
     }
     for node in list(&mut draft, &root, "conditions", false) {
         let Some(child) = named(&mut draft, node, "child") else {
@@ -175,10 +179,23 @@ fn hyperparameter(draft: &mut Draft, node: &Node) {
                     format!("`{name}` is drawn uniformly, not from its {shape} distribution"),
                 );
             }
+            let step = node.get("q").filter(|found| found.value != Raw::Null);
+            let digits = step.and_then(|found| digits_of(&found.value));
+            if let Some(found) = step
+                && (is_integer || digits.is_none())
+                && found.value != Raw::Integer(1)
+            {
+                let text = format!("`{name}` takes any value, not only steps of its `q`");
+                draft.note(found.at.range(), text);
+            }
             if is_integer {
                 Domain::integer(low.round() as i64, high.round() as i64, spacing)
             } else {
-                Domain::real(low, high, spacing)
+                let domain = Domain::real(low, high, spacing);
+                match digits {
+                    Some(digits) => domain.and_then(|domain| domain.with_digits(digits)),
+                    None => domain,
+                }
             }
         }
         "categorical" => {
@@ -242,6 +259,18 @@ fn hyperparameter(draft: &mut Draft, node: &Node) {
         parameter.default = plain(draft, found);
     }
     draft.add(parameter, name_at, default_at);
+}
+
+/// The digits after the point of numbers in steps of 1, 0.1, 0.01 and so on.
+fn digits_of(step: &Raw) -> Option<f64> {
+    let step = match step {
+        Raw::Integer(step) => *step as f64,
+        Raw::Number(step) => *step,
+        _ => return None,
+    };
+    let digits = -step.log10();
+    let is_whole = (digits - digits.round()).abs() < 1e-9 && digits >= 0.0;
+    is_whole.then(|| digits.round())
 }
 
 /// The reader of the tree refuses conditions and clauses that are nested deeper than this can handle.
@@ -404,7 +433,9 @@ pub(super) fn write(space: &OpenSpace, format: Format) -> Result<Written, WriteE
         let default = defaults.get(name).map_or(Json::Null, json_value);
         let is_log = |spacing: &Spacing| *spacing == Spacing::Log;
         hyperparameters.push(match &known.domain {
-            Domain::Real { low, high, spacing } => json!({
+            Domain::Real {
+                low, high, spacing, ..
+            } => json!({
                 "type": "uniform_float", "name": name, "lower": low, "upper": high,
                 "default_value": default, "log": is_log(spacing), "meta": null,
             }),
@@ -457,11 +488,10 @@ pub(super) fn write(space: &OpenSpace, format: Format) -> Result<Written, WriteE
         .parameters()
         .iter()
         .any(|known| known.argument.is_some());
-    let notes = if has_arguments {
-        vec!["ConfigSpace has no place for `argument`".to_owned()]
-    } else {
-        vec![]
-    };
+    let mut notes = digits_lost(space, "ConfigSpace");
+    if has_arguments {
+        notes.push("ConfigSpace has no place for `argument`".to_owned());
+    }
     Ok(Written { text, notes })
 }
 

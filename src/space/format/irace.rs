@@ -55,6 +55,7 @@ pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
     let mut section = Section::Table;
     let mut lines = vec![];
     let mut clauses = vec![];
+    let mut digits = None;
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let code = without_comment(line);
@@ -72,9 +73,22 @@ pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
                 draft.expected(at, "`[forbidden]` or `[global]`", format!("`{word}`"));
             }
             word => match section {
-                Section::Table => lines.extend(cut(&mut draft, text, at)),
+                Section::Table => {
+                    let line = cut(&mut draft, text, at);
+                    if line.is_none() {
+                        let name = word.split_whitespace().next().unwrap_or_default();
+                        draft.unread.insert(name.to_owned());
+                    }
+                    lines.extend(line);
+                }
                 Section::Forbidden => clauses.push(at),
-                Section::Global => draft.note(at, format!("ignored `{word}`")),
+                Section::Global => match assigned(word) {
+                    ("digits", value) => match value.parse::<u8>() {
+                        Ok(number) => digits = Some((f64::from(number), at)),
+                        Err(_) => draft.expected(at, "a number of digits", format!("`{value}`")),
+                    },
+                    _ => draft.note(at, format!("ignored `{word}`")),
+                },
             },
         }
     }
@@ -93,6 +107,7 @@ pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
                 low: 0.0,
                 high: 0.0,
                 spacing: Spacing::Linear,
+                digits: None,
             }
         });
         let mut parameter = OpenParameter::new(line.name.0.as_str(), domain);
@@ -108,7 +123,7 @@ pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
         }
         draft.add(parameter, line.name.1.clone(), line.name.1.clone());
     }
-    bounds(&mut draft, &lines);
+    bounds(&mut draft, &lines, digits.map(|(digits, _)| digits));
     for (place, line) in lines.iter().enumerate() {
         if let Some(at) = &line.condition {
             draft.condition_count += 1;
@@ -128,7 +143,7 @@ pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
 }
 
 /// Sets the ranges of numbers. A bound that depends on other parameters becomes the widest it can be, and a constraint.
-fn bounds(draft: &mut Draft, lines: &[Line]) {
+fn bounds(draft: &mut Draft, lines: &[Line], digits: Option<f64>) {
     let mut open: Vec<usize> = (0..lines.len())
         .filter(|place| matches!(lines[*place].kind, 'i' | 'r'))
         .collect();
@@ -145,7 +160,7 @@ fn bounds(draft: &mut Draft, lines: &[Line]) {
             let mut terms = vec![];
             for (text, at) in [low, high] {
                 match parse_term(Dialect::R, text, &draft.parameters) {
-                    Ok(term) => terms.push(term),
+                    Ok(term) => terms.push(term.constant().map_or(term, Term::Number)),
                     Err(misread) => {
                         draft.misread(at.start, misread);
                         return false;
@@ -178,7 +193,11 @@ fn bounds(draft: &mut Draft, lines: &[Line]) {
             let domain = if line.kind == 'i' {
                 Domain::integer(low.floor() as i64, high.ceil() as i64, spacing)
             } else {
-                Domain::real(low, high, spacing)
+                let domain = Domain::real(low, high, spacing);
+                match digits {
+                    Some(digits) => domain.and_then(|domain| domain.with_digits(digits)),
+                    None => domain,
+                }
             };
             match domain {
                 Ok(domain) => draft.parameters[place].domain = domain,
@@ -278,6 +297,12 @@ fn cut(draft: &mut Draft, text: &str, at: Range<usize>) -> Option<Line> {
         draft.expected(rest..end, "`)`", "the end of the line");
         return None;
     };
+    let is_quoted = |at: &Range<usize>| text[..at.start].ends_with(['"', '\'']);
+    let is_missing = |(value, at): &&(String, Range<usize>)| value.is_empty() && !is_quoted(at);
+    if let Some((_, at)) = items.iter().find(is_missing) {
+        draft.expected(at.clone(), "a value", "nothing");
+        return None;
+    }
     let domain_at = rest..after;
     rest = skip(after);
     let condition = match text[rest..end].chars().next() {
@@ -300,6 +325,15 @@ fn cut(draft: &mut Draft, text: &str, at: Range<usize>) -> Option<Line> {
         domain_at,
         condition,
     })
+}
+
+/// `name = value` or `name <- value`, as R writes it.
+fn assigned(text: &str) -> (&str, &str) {
+    let (name, value) = text
+        .split_once("<-")
+        .or_else(|| text.split_once('='))
+        .unwrap_or((text, ""));
+    (name.trim(), value.trim())
 }
 
 fn shown(text: &str) -> String {
@@ -391,9 +425,9 @@ pub(super) fn write(space: &OpenSpace) -> Result<Written, WriteError> {
             }
         };
         let (kind, domain) = match &parameter.domain {
-            Domain::Real { low, high, spacing } => {
-                (real_kind("r", *spacing), format!("{low:?}, {high:?}"))
-            }
+            Domain::Real {
+                low, high, spacing, ..
+            } => (real_kind("r", *spacing), format!("{low:?}, {high:?}")),
             Domain::Integer { low, high, spacing } => {
                 (real_kind("i", *spacing), format!("{low}, {high}"))
             }
@@ -418,6 +452,21 @@ pub(super) fn write(space: &OpenSpace) -> Result<Written, WriteError> {
     }
     for rule in space.forbid() {
         let _ = writeln!(text, "{}", rule.text_as(Dialect::R, space.parameters()));
+    }
+    let is_real = |known: &&OpenParameter| matches!(known.domain, Domain::Real { .. });
+    let mut all_digits: Vec<Option<u8>> = space
+        .parameters()
+        .iter()
+        .filter(is_real)
+        .map(|known| known.domain.digits())
+        .collect();
+    all_digits.dedup();
+    match all_digits[..] {
+        [] | [None] => {}
+        [Some(digits)] => {
+            let _ = write!(text, "\n[global]\ndigits = {digits}\n");
+        }
+        _ => notes.push("irace has one number of `digits` for all, so none is written".to_owned()),
     }
     if space
         .parameters()

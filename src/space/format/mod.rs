@@ -24,6 +24,8 @@ mod tree;
 pub use native::{flow_list, flow_word};
 pub(crate) use native::{read_nodes, read_rules, start_values};
 
+use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 
@@ -32,6 +34,7 @@ use super::open::{
     DomainError, ExpressionError, Flaw, Misread, OpenError, OpenParameter, OpenSpace, Part, Rule,
 };
 use crate::nearest::nearest;
+use crate::regular_file;
 use crate::yaml::Span;
 
 /// Larger files are an error.
@@ -82,8 +85,8 @@ impl Format {
             Some("json") => Self::ConfigSpaceJson,
             Some("yaml" | "yml") if is_own() => Self::Captime,
             Some("yaml" | "yml") => Self::ConfigSpaceYaml,
-            Some("pcs") => Self::Pcs,
             _ if irace::looks_like(text) => Self::Irace,
+            Some("pcs") => Self::Pcs,
             _ if text.trim_start().starts_with('{') && text.contains("\"hyperparameters\"") => {
                 Self::ConfigSpaceJson
             }
@@ -258,6 +261,43 @@ pub struct Written {
     pub notes: Vec<String>,
 }
 
+/// The text of a file with a space or a scenario of another tool. Latin-1 is read too, since old files have comments in it: then there is a note.
+pub fn load(path: &Path) -> Result<(String, Option<Note>), String> {
+    let bytes = match regular_file::read(path, MOST_BYTES) {
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            return Err("it is larger than 16 MiB".into());
+        }
+        read => read.map_err(|error| error.to_string())?,
+    };
+    decode(&bytes).map_err(str::to_owned)
+}
+
+fn decode(bytes: &[u8]) -> Result<(String, Option<Note>), &'static str> {
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return Err("it is UTF-16; save it as UTF-8");
+    }
+    if bytes.contains(&0) {
+        return Err("it is not text");
+    }
+    let mut text = String::with_capacity(bytes.len());
+    let mut note = None;
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        if note.is_none() && !chunk.invalid().is_empty() {
+            note = Some(Note {
+                at: text.len()..text.len() + 1,
+                text: "the file is not UTF-8 and was read as Latin-1".to_owned(),
+            });
+        }
+        text.extend(chunk.invalid().iter().copied().map(char::from));
+    }
+    if !text.contains('\n') {
+        // Very old editors end lines so.
+        text = text.replace('\r', "\n");
+    }
+    Ok((text, note))
+}
+
 /// Reads a space. Reports all mistakes at once.
 pub fn read(text: &str, format: Format) -> Result<SpaceFile, Vec<Mistake>> {
     match format {
@@ -293,6 +333,16 @@ fn written_value(text: &str) -> Value {
     }
 }
 
+/// A note for formats without `digits`.
+fn digits_lost(space: &OpenSpace, format: &str) -> Vec<String> {
+    let has_digits = |known: &OpenParameter| known.domain.digits().is_some();
+    if space.parameters().iter().any(has_digits) {
+        vec![format!("{format} has no place for `digits`")]
+    } else {
+        vec![]
+    }
+}
+
 /// A space while it is being read.
 #[derive(Debug, Default)]
 struct Draft {
@@ -305,9 +355,20 @@ struct Draft {
     forbid_places: Vec<Range<usize>>,
     mistakes: Vec<Mistake>,
     notes: Vec<Note>,
+    /// Parameters that are there but have mistakes: what depends on them is no mistake of its own.
+    unread: HashSet<String>,
 }
 
 impl Draft {
+    /// Reads the definition of the parameter of this name.
+    fn defines(&mut self, name: &str, read: impl FnOnce(&mut Self)) {
+        let before = self.parameters.len();
+        read(self);
+        if self.parameters.len() == before {
+            self.unread.insert(name.to_owned());
+        }
+    }
+
     fn mistake(&mut self, at: Range<usize>, error: impl Into<FormatError>) {
         let error = error.into();
         self.mistakes.push(Mistake { at, error });
@@ -325,6 +386,11 @@ impl Draft {
 
     /// A mistake in an expression that begins at this byte.
     fn misread(&mut self, start: usize, misread: Misread) {
+        if let ExpressionError::UnknownName { name, .. } = &misread.error
+            && self.unread.contains(name)
+        {
+            return;
+        }
         let at = start + misread.at.start..start + misread.at.end;
         self.mistake(at, misread.error);
     }
@@ -341,7 +407,7 @@ impl Draft {
             .parameters
             .iter()
             .position(|known| *known.name == *name);
-        if found.is_none() {
+        if found.is_none() && !self.unread.contains(name) {
             let names = self.parameters.iter().map(|known| &*known.name);
             let error = FormatError::UnknownParameter {
                 name: name.to_owned(),

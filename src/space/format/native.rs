@@ -1,16 +1,19 @@
 //! captime's own form: `space:` and `forbid:` in YAML.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use super::tree;
 use super::{Draft, FormatError, Mistake, SpaceFile, Written};
 use crate::nearest::nearest;
 use crate::space::Value;
-use crate::space::open::{Dialect, Domain, OpenParameter, OpenSpace, Rule, Spacing, parse_as};
+use crate::space::open::{
+    Dialect, Domain, DomainError, OpenParameter, OpenSpace, Rule, Spacing, parse_as,
+};
 use crate::yaml::{Entry, Node, Raw};
 
 const KEYS: &[&str] = &[
-    "real", "integer", "choice", "ordered", "scale", "default", "when", "argument",
+    "real", "integer", "choice", "ordered", "scale", "digits", "default", "when", "argument",
 ];
 
 /// Reads a file with `arms: {space: ..., forbid: ...}`, or with `space:` at its top.
@@ -300,13 +303,9 @@ fn parameter(draft: &mut Draft, entry: &Entry) {
             }
         }
     };
-    let domain = match domain {
-        Ok(domain) => domain,
-        Err(error) => {
-            let name = name.clone();
-            draft.mistake(kind.value.at.range(), FormatError::Domain { name, error });
-            return;
-        }
+    let digits = entry.value.get("digits");
+    let Some(domain) = checked(draft, name, (domain, kind.value.at.range()), digits) else {
+        return;
     };
     let mut parameter = OpenParameter::new(name.as_str(), domain);
     let mut default_at = entry.key_at.range();
@@ -318,6 +317,36 @@ fn parameter(draft: &mut Draft, entry: &Entry) {
         parameter.argument = argument(draft, node);
     }
     draft.add(parameter, entry.key_at.range(), default_at);
+}
+
+/// The domain with the digits that its parameter asks for; nothing if either is a mistake.
+fn checked(
+    draft: &mut Draft,
+    name: &str,
+    (domain, at): (Result<Domain, DomainError>, Range<usize>),
+    digits: Option<&Node>,
+) -> Option<Domain> {
+    let (domain, at) = match (domain, digits) {
+        (Ok(domain), Some(node)) => match (&node.value, matches!(domain, Domain::Real { .. })) {
+            (Raw::Integer(digits), true) => (domain.with_digits(*digits as f64), node.at.range()),
+            (_, is_real) => {
+                let expected = if is_real {
+                    "a whole number"
+                } else {
+                    "no digits, since only `real` has them"
+                };
+                draft.expected(node.at.range(), expected, node.shown());
+                return None;
+            }
+        },
+        (domain, _) => (domain, at),
+    };
+    domain
+        .map_err(|error| {
+            let name = name.to_owned();
+            draft.mistake(at, FormatError::Domain { name, error });
+        })
+        .ok()
 }
 
 fn argument(draft: &mut Draft, node: &Node) -> Option<Vec<String>> {
@@ -346,7 +375,9 @@ pub(super) fn write(space: &OpenSpace) -> Written {
         let mut parts = vec![];
         let mut is_log = false;
         parts.push(match &known.domain {
-            Domain::Real { low, high, spacing } => {
+            Domain::Real {
+                low, high, spacing, ..
+            } => {
                 is_log = *spacing == Spacing::Log;
                 format!("real: [{low:?}, {high:?}]")
             }
@@ -359,6 +390,9 @@ pub(super) fn write(space: &OpenSpace) -> Written {
         });
         if is_log {
             parts.push("scale: log".to_owned());
+        }
+        if let Some(digits) = known.domain.digits() {
+            parts.push(format!("digits: {digits}"));
         }
         if let Some(default) = &known.default {
             parts.push(format!("default: {}", flow_value(default)));

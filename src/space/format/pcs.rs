@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use super::{Draft, Format, FormatError, Mistake, SpaceFile, WriteError, Written, written_value};
+use super::{
+    Draft, Format, FormatError, Mistake, SpaceFile, WriteError, Written, digits_lost, written_value,
+};
 use crate::nearest::nearest;
 use crate::space::open::{
     Comparison, Dialect, Domain, OpenParameter, OpenSpace, Rule, Spacing, Term, among, compare,
@@ -85,6 +87,12 @@ impl Piece<'_> {
         Some((inside, rest.trimmed()))
     }
 
+    /// The name that a line begins with.
+    fn name(&self) -> Self {
+        let is_end = |letter: char| letter.is_whitespace() || "{[".contains(letter);
+        self.upto(self.text.find(is_end).unwrap_or(self.text.len()))
+    }
+
     /// The text without quotes, which the format ignores.
     fn word(&self) -> String {
         self.text.replace(['"', '\''], "").trim().to_owned()
@@ -117,14 +125,11 @@ pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
             let condition = piece.from(bar + 1).trimmed();
             let is_definition = child.text.contains(['{', '[']);
             if is_definition {
-                parameter(&mut draft, child);
+                draft.defines(&child.name().word(), |draft| parameter(draft, child));
             }
-            let end = child
-                .text
-                .find(|letter: char| letter.is_whitespace() || "{[".contains(letter));
-            conditions.push((child.upto(end.unwrap_or(child.text.len())), condition));
+            conditions.push((child.name(), condition));
         } else if piece.text.contains([']', '}', '[', '{']) {
-            parameter(&mut draft, piece);
+            draft.defines(&piece.name().word(), |draft| parameter(draft, piece));
         } else if !piece.text.ends_with(':') {
             draft.note(piece.at(), format!("ignored `{}`", piece.text));
         }
@@ -169,11 +174,7 @@ const TYPES: &[(&str, char)] = &[
 
 /// `name {a, b} [a]`, `name [1, 10] [5]il`, `name integer [1, 10] [5] log`.
 fn parameter(draft: &mut Draft, piece: Piece<'_>) {
-    let end = piece
-        .text
-        .find(|letter: char| letter.is_whitespace() || "{[".contains(letter))
-        .unwrap_or(piece.text.len());
-    let name = piece.upto(end);
+    let name = piece.name();
     if name.text.is_empty() {
         draft.expected(
             piece.at(),
@@ -182,7 +183,7 @@ fn parameter(draft: &mut Draft, piece: Piece<'_>) {
         );
         return;
     }
-    let mut rest = piece.from(end).trimmed();
+    let mut rest = piece.from(name.text.len()).trimmed();
     let type_end = rest.text.find(['{', '[']).unwrap_or(rest.text.len());
     let type_word = rest.upto(type_end).trimmed();
     let kind = if type_word.text.is_empty() {
@@ -372,8 +373,12 @@ fn test(draft: &mut Draft, piece: Piece<'_>) -> Option<Rule> {
             draft.expected(piece.at(), "`}`", "the end of the line");
             return None;
         };
+        let values = values.split(",");
+        if let Some(empty) = values.iter().find(|value| value.word().is_empty()) {
+            draft.expected(empty.at(), "a value", "nothing");
+            return None;
+        }
         let values: Vec<_> = values
-            .split(",")
             .iter()
             .map(|value| (value.word(), value.at()))
             .collect();
@@ -464,7 +469,9 @@ pub(super) fn write(space: &OpenSpace, format: Format) -> Result<Written, WriteE
             .map(ToString::to_string)
             .unwrap_or_default();
         let (kind, values, is_integer, is_log) = match &parameter.domain {
-            Domain::Real { low, high, spacing } => (
+            Domain::Real {
+                low, high, spacing, ..
+            } => (
                 " real",
                 format!("[{low:?}, {high:?}]"),
                 false,
@@ -563,11 +570,10 @@ pub(super) fn write(space: &OpenSpace, format: Format) -> Result<Written, WriteE
         .parameters()
         .iter()
         .any(|known| known.argument.is_some());
-    let notes = if has_arguments {
-        vec!["PCS files have no place for `argument`".to_owned()]
-    } else {
-        vec![]
-    };
+    let mut notes = digits_lost(space, "PCS");
+    if has_arguments {
+        notes.push("PCS files have no place for `argument`".to_owned());
+    }
     Ok(Written { text, notes })
 }
 

@@ -126,6 +126,7 @@ fn formats_are_told_apart_by_name_and_by_text() {
     assert_eq!(detect("a.pcs", NEW), Format::Pcs);
     assert_eq!(detect("params.txt", OLD), Format::Pcs);
     assert_eq!(detect("params.txt", IRACE), Format::Irace);
+    assert_eq!(detect("params.pcs", IRACE), Format::Irace);
     assert_eq!(detect("space", JSON), Format::ConfigSpaceJson);
     assert_eq!(
         detect("space.yaml", "hyperparameters: []"),
@@ -430,6 +431,7 @@ act categorical {swimming, running} [running]
 {x^2 + y^2 < 1}
 {sqrt(sp-a) + log10(sp-a.b) >= +exp(2) - -2^2 * 0.25}
 {sp-a.b-sp-a > 80 && act == 'swimming'}
+{pow(x, 2) > 3.9}
 ";
     let space = read_well(text, Format::Pcs).space;
     let text: Vec<String> = space
@@ -443,6 +445,7 @@ act categorical {swimming, running} [running]
             "x ^ 2 + y ^ 2 < 1",
             "sqrt(`sp-a`) + log10(`sp-a.b`) >= exp(2) - -2 ^ 2 * 0.25",
             "`sp-a.b` - `sp-a` > 80 and act == swimming",
+            "x ^ 2 > 3.9",
         ]
     );
     let number = |value: f64| Value::Number(value);
@@ -529,4 +532,167 @@ fn more_mistakes_have_line_and_column() {
         mistakes(pcs, Format::Pcs),
         mistakes(irace, Format::Irace),
     ));
+}
+
+#[test]
+fn old_encodings_are_read() {
+    let latin = b"# Gr\xf6\xdfe\na [0, 1] [0.5]\nb {\xe4, \xc3\xb6} [\xe4]\n";
+    let (text, note) = decode(latin).unwrap();
+    assert_eq!(text, "# Größe\na [0, 1] [0.5]\nb {ä, ö} [ä]\n");
+    let note = note.unwrap();
+    assert_eq!(line_column(&text, note.at.start), (1, 5));
+    assert!(note.text.contains("Latin-1"));
+    assert_eq!(read_well(&text, Format::Pcs).space.parameters().len(), 2);
+    let (text, note) = decode("a [0, 1] [0.5]\rb {ä} [ä]\r".as_bytes()).unwrap();
+    assert_eq!(read_well(&text, Format::Pcs).space.parameters().len(), 2);
+    assert_eq!(note, None);
+    assert!(decode(b"\xff\xfea\0").unwrap_err().contains("UTF-16"));
+    assert_eq!(decode(b"a\0b"), Err("it is not text"));
+}
+
+#[test]
+fn reals_keep_their_digits_in_files() {
+    let irace = "a \"\" r (0, 1)\nb \"\" r,log (0.004, 1)\nc \"\" i (1, 3)\nd \"\" r (\"a\", \"a * 2\")\n[global]\ndigits = 2\n";
+    let space = read_well(irace, Format::Irace).space;
+    let own = write(&space, Format::Captime).unwrap().text;
+    assert!(
+        own.contains("b: {real: [0.01, 1.0], scale: log, digits: 2,"),
+        "{own}"
+    );
+    assert_eq!(read_well(&own, Format::Captime).space, space);
+    let back = write(&space, Format::Irace).unwrap().text;
+    assert_eq!(read_well(&back, Format::Irace).space, space, "{back}");
+    let mut rng = <rand_pcg::Pcg64Mcg as rand::SeedableRng>::seed_from_u64(1);
+    for _ in 0..100 {
+        let drawn = space.configuration(&space.draw(&mut rng).unwrap());
+        for (_, value) in drawn.iter() {
+            assert!(value.to_string().len() <= 4, "{drawn}");
+        }
+    }
+    let mixed = "arms: {space: {a: {real: [0, 1], digits: 1}, b: {real: [0, 1]}}}";
+    let mixed = read_well(mixed, Format::Captime).space;
+    for (to, words) in [
+        (Format::Pcs, "PCS has no place for `digits`"),
+        (
+            Format::ConfigSpaceJson,
+            "ConfigSpace has no place for `digits`",
+        ),
+        (Format::Irace, "one number of `digits` for all"),
+    ] {
+        let notes = write(&mixed, to).unwrap().notes.join("\n");
+        assert!(notes.contains(words), "{notes}");
+    }
+    let mistakes = |text: &str, format| shown(text, &read(text, format).unwrap_err());
+    let shown = [
+        mistakes("a \"\" r (0, 1)\n[global]\ndigits = many\n", Format::Irace),
+        mistakes(
+            "a \"\" r (0.001, 0.004)\n[global]\ndigits = 2\n",
+            Format::Irace,
+        ),
+        mistakes(
+            "arms: {space: {a: {real: [0, 1], digits: 16}}}",
+            Format::Captime,
+        ),
+        mistakes(
+            "arms: {space: {a: {real: [0, 1], digits: x}}}",
+            Format::Captime,
+        ),
+        mistakes(
+            "arms: {space: {a: {integer: [0, 1], digits: 1}}}",
+            Format::Captime,
+        ),
+    ]
+    .join("\n");
+    for words in [
+        "3:1: expected a number of digits, found `many`",
+        "no number from 0.001 to 0.004 has 2 digits after its point",
+        "a number has 0 to 15 digits after its point, not 16",
+        "expected a whole number, found `x`",
+        "expected no digits, since only `real` has them, found `1`",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+}
+
+#[test]
+fn steps_of_older_configspace_files_are_kept_or_named() {
+    let text = r#"{"hyperparameters": [
+        {"name": "a", "type": "uniform_float", "lower": 0, "upper": 1, "q": 0.1},
+        {"name": "b", "type": "uniform_float", "lower": 0, "upper": 1, "q": 0.25},
+        {"name": "c", "type": "uniform_int", "lower": 0, "upper": 20, "q": 5},
+        {"name": "d", "type": "uniform_int", "lower": 0, "upper": 20, "q": 1},
+        {"name": "e", "type": "uniform_float", "lower": 0, "upper": 1, "q": null}]}"#;
+    let file = read_well(text, Format::ConfigSpaceJson);
+    let digits: Vec<_> = file
+        .space
+        .parameters()
+        .iter()
+        .map(|known| known.domain.digits())
+        .collect();
+    assert_eq!(digits, [Some(1), None, None, None, None]);
+    let notes: Vec<&str> = file.notes.iter().map(|note| note.text.as_str()).collect();
+    assert_eq!(
+        notes,
+        [
+            "`b` takes any value, not only steps of its `q`",
+            "`c` takes any value, not only steps of its `q`"
+        ]
+    );
+}
+
+#[test]
+fn lists_without_c_and_constant_bounds_of_irace_are_read() {
+    let text = "on \"\" c (yes,no)\nn \"\" i,log (1, 2^10) | on %in% (yes)\nm \"\" i (\"2*3\", 10) | (on %in% (yes, no) | n > 3)\n";
+    let file = read_well(text, Format::Irace);
+    assert_eq!(
+        conditions(&file.space),
+        ["on == yes", "on in [yes, no] or n > 3"]
+    );
+    assert_eq!(
+        file.space.parameters()[1].domain.to_string(),
+        "whole numbers from 1 to 1024"
+    );
+    assert_eq!(
+        file.space.parameters()[2].domain.to_string(),
+        "whole numbers from 6 to 10"
+    );
+    assert!(file.space.forbid().is_empty());
+}
+
+#[test]
+fn a_condition_that_never_holds_is_written_and_read_again() {
+    let text = "a ordinal {low, high} [low]\nb {x, y} [x]\nb | a > high\n";
+    let space = read_well(text, Format::Pcs).space;
+    let own = write(&space, Format::Captime).unwrap().text;
+    assert!(own.contains("when: a > high"), "{own}");
+    for to in [Format::Captime, Format::Pcs, Format::Irace] {
+        let written = write(&space, to).unwrap().text;
+        let back = read_well(&written, to).space;
+        assert_eq!(
+            back.parameters()[1].when,
+            space.parameters()[1].when,
+            "{written}"
+        );
+    }
+    let negated = own.replace("when: a > high", "when: not a > high");
+    let space = read_well(&negated, Format::Captime).space;
+    let own = write(&space, Format::Captime).unwrap().text;
+    assert_eq!(read_well(&own, Format::Captime).space, space, "{own}");
+}
+
+#[test]
+fn what_depends_on_a_mistake_is_no_other_mistake() {
+    let pcs = "k integer [1, 10] [5] lgo\nlr real [0, 1] [0.5]\nlr | k > 5\n{k=1}\n{k + lr > 3}\n";
+    let irace = "k \"\" i (1, 10\nlr \"\" r (0, 1) | k > 5\nm \"\" r (0, 1) |\n";
+    let json = r#"{"hyperparameters": [{"name": "k", "type": "uniform_int", "lower": 5, "upper": 2},
+        {"name": "lr", "type": "uniform_float", "lower": 0, "upper": 1}],
+        "conditions": [{"type": "GT", "child": "lr", "parent": "k", "value": 5}]}"#;
+    for (text, format, count) in [
+        (pcs, Format::Pcs, 1),
+        (irace, Format::Irace, 2),
+        (json, Format::ConfigSpaceJson, 1),
+    ] {
+        let mistakes = read(text, format).unwrap_err();
+        assert_eq!(mistakes.len(), count, "{}", shown(text, &mistakes));
+    }
 }

@@ -19,6 +19,20 @@ impl Domain {
     /// The codes of all values; none if there are more than `most`.
     fn codes(&self, most: u64) -> Option<Vec<u64>> {
         match self {
+            Self::Real {
+                low,
+                high,
+                digits: Some(digits),
+                ..
+            } => {
+                let power = 10_f64.powi(i32::from(*digits));
+                let (first, last) = ((low * power).round(), (high * power).round());
+                let is_small = last - first < most as f64;
+                let value = |step: u64| (first + step as f64) / power + 0.0;
+                is_small
+                    .then(|| (0..=(last - first) as u64).map(|step| value(step).to_bits()))
+                    .map(Iterator::collect)
+            }
             Self::Real { low, high, .. } => (low == high).then(|| vec![low.to_bits()]),
             Self::Integer { low, high, .. } => {
                 let is_small = high.abs_diff(*low) < most;

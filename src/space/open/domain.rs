@@ -20,6 +20,9 @@ pub const LARGEST: i64 = 1 << 53;
 /// More values of one choice than this are refused.
 pub const MOST_VALUES: usize = 10_000;
 
+/// More digits after the point are refused.
+pub const MOST_DIGITS: u8 = 15;
+
 /// How drawn numbers spread over a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Spacing {
@@ -41,6 +44,8 @@ pub enum Domain {
         high: f64,
         /// How drawn values spread.
         spacing: Spacing,
+        /// How many digits drawn values have after the point.
+        digits: Option<u8>,
     },
     /// A whole number from `low` to `high`.
     Integer {
@@ -80,6 +85,22 @@ pub enum DomainError {
     /// Integers that doubles cannot hold.
     #[error("integers must lie between -2^53 and 2^53")]
     TooLarge,
+    /// Digits that a double cannot have.
+    #[error("a number has 0 to {MOST_DIGITS} digits after its point, not {digits}")]
+    TooManyDigits {
+        /// As given.
+        digits: f64,
+    },
+    /// No number of the range has so few digits.
+    #[error("no number from {low} to {high} has {digits} digits after its point")]
+    TooFewDigits {
+        /// The lower bound.
+        low: f64,
+        /// The upper bound.
+        high: f64,
+        /// How many digits.
+        digits: u8,
+    },
     /// No values at all.
     #[error("no values to choose from")]
     NoValues,
@@ -196,7 +217,50 @@ impl Domain {
         check_range(low, high, spacing)?;
         // Adding zero makes one zero of both.
         let (low, high) = (low + 0.0, high + 0.0);
-        Ok(Self::Real { low, high, spacing })
+        let digits = None;
+        Ok(Self::Real {
+            low,
+            high,
+            spacing,
+            digits,
+        })
+    }
+
+    /// The same with values of at most so many digits after the point. Bounds with more are moved inwards. Only reals have digits.
+    pub fn with_digits(self, digits: f64) -> Result<Self, DomainError> {
+        let Self::Real {
+            low, high, spacing, ..
+        } = self
+        else {
+            return Ok(self);
+        };
+        if !(0.0..=f64::from(MOST_DIGITS)).contains(&digits) || digits.fract() != 0.0 {
+            return Err(DomainError::TooManyDigits { digits });
+        }
+        let digits = digits as u8;
+        let step = 10_f64.powi(-i32::from(digits));
+        let nearest = |bound: f64| (with_digits(bound, digits), bound);
+        let inwards = |(nearest, bound): (f64, f64), step: f64| {
+            let is_outside = (nearest - bound) * step < 0.0;
+            if is_outside {
+                with_digits(nearest + step, digits)
+            } else {
+                nearest
+            }
+        };
+        let narrow = (inwards(nearest(low), step), inwards(nearest(high), -step));
+        if narrow.0 > narrow.1 {
+            return Err(DomainError::TooFewDigits { low, high, digits });
+        }
+        let (low, high) = (narrow.0 + 0.0, narrow.1 + 0.0);
+        check_range(low, high, spacing)?;
+        let digits = Some(digits);
+        Ok(Self::Real {
+            low,
+            high,
+            spacing,
+            digits,
+        })
     }
 
     /// Whole numbers.
@@ -217,6 +281,14 @@ impl Domain {
     /// One of these, in their order.
     pub fn ordered(values: Vec<Value>) -> Result<Self, DomainError> {
         Categories::new(values).map(Self::Ordered)
+    }
+
+    /// How many digits drawn values have after the point, if that is limited.
+    pub fn digits(&self) -> Option<u8> {
+        match self {
+            Self::Real { digits, .. } => *digits,
+            _ => None,
+        }
     }
 
     /// Its values, if they are listed.
@@ -345,16 +417,25 @@ impl Domain {
     )]
     pub(super) fn from_unit(&self, unit: f64) -> u64 {
         match *self {
-            Self::Real { low, high, spacing } => {
-                let value = match spacing {
+            Self::Real {
+                low,
+                high,
+                spacing,
+                digits,
+            } => {
+                let (value, step) = match spacing {
                     Spacing::Linear => {
                         let value = low * (1.0 - unit) + high * unit;
-                        rounded(value, (high - low) * 1e-6)
+                        (value, (high - low) * 1e-6)
                     }
                     Spacing::Log => {
                         let value = (low.ln() * (1.0 - unit) + high.ln() * unit).exp();
-                        rounded(value, value * 1e-5)
+                        (value, value * 1e-5)
                     }
+                };
+                let value = match digits {
+                    Some(digits) => with_digits(value, digits),
+                    None => rounded(value, step),
                 };
                 (value.clamp(low, high) + 0.0).to_bits()
             }
@@ -381,7 +462,9 @@ impl Domain {
     /// Where a value lies on the (log) scale from 0 to 1; the middle of its share for whole numbers and categories.
     pub(super) fn unit(&self, code: u64) -> f64 {
         match *self {
-            Self::Real { low, high, spacing } => {
+            Self::Real {
+                low, high, spacing, ..
+            } => {
                 let value = f64::from_bits(code);
                 let (low, high, value) = match spacing {
                     Spacing::Linear => (low, high, value),
@@ -487,6 +570,17 @@ fn log_edges(low: i64, high: i64) -> (f64, f64) {
     ((low as f64 - 0.5).ln(), (high as f64 + 0.5).ln())
 }
 
+/// The nearest number with so many digits after the point.
+fn with_digits(value: f64, digits: u8) -> f64 {
+    let power = 10_f64.powi(i32::from(digits));
+    let scaled = value * power;
+    if scaled.abs() >= LARGEST as f64 {
+        value
+    } else {
+        scaled.round() / power
+    }
+}
+
 /// The nearest number with a short decimal form, at most about half of `step` away.
 fn rounded(value: f64, step: f64) -> f64 {
     if value == 0.0 || step <= 0.0 || !step.is_finite() {
@@ -531,6 +625,14 @@ mod tests {
                 Spacing::Linear
             )
             .unwrap()),
+            (1e-2..1e3_f64, 0.1..1e3_f64, spacing.clone(), 1..8_u8).prop_map(
+                |(low, more, spacing, digits)| {
+                    let domain = Domain::real(low, low + more, spacing).unwrap();
+                    // A narrow range may lack such numbers.
+                    let few = domain.clone().with_digits(f64::from(digits));
+                    few.unwrap_or(domain)
+                }
+            ),
             (1..=LARGEST, 0..=LARGEST, spacing).prop_map(|(low, more, spacing)| {
                 let high = low.saturating_add(more).min(LARGEST);
                 Domain::integer(low, high, spacing).unwrap()
@@ -587,6 +689,26 @@ mod tests {
     }
 
     #[test]
+    fn drawn_reals_have_the_digits_asked_for() {
+        let mut rng = Pcg64Mcg::seed_from_u64(1);
+        for spacing in [Spacing::Linear, Spacing::Log] {
+            let domain = Domain::real(0.004, 0.1, spacing).unwrap();
+            let domain = domain.with_digits(2.0).unwrap();
+            let mut seen = std::collections::BTreeSet::new();
+            let mut code = domain.middle();
+            for _ in 0..1000 {
+                seen.insert(domain.decode(domain.draw(&mut rng)).to_string());
+                code = domain.step(code, &mut rng);
+                seen.insert(domain.decode(code).to_string());
+            }
+            let all: Vec<String> = (1..=10)
+                .map(|n| (f64::from(n) / 100.0).to_string())
+                .collect();
+            assert_eq!(seen.into_iter().collect::<Vec<_>>(), all);
+        }
+    }
+
+    #[test]
     fn middles_are_what_people_expect() {
         let text = |domain: Domain| domain.decode(domain.middle()).to_string();
         assert_eq!(
@@ -610,6 +732,15 @@ mod tests {
     #[test]
     fn bad_domains_are_refused() {
         assert!(Domain::real(1.0, 0.0, Spacing::Linear).is_err());
+        let third = || Domain::real(0.331, 0.339, Spacing::Linear).unwrap();
+        assert!(third().with_digits(2.0).is_err());
+        assert!(third().with_digits(1.5).is_err());
+        assert!(third().with_digits(16.0).is_err());
+        let positive = Domain::real(0.001, 1.0, Spacing::Log).unwrap();
+        assert_eq!(
+            positive.with_digits(2.0).unwrap().number_bounds(),
+            (0.01, 1.0)
+        );
         assert!(Domain::real(0.0, 1.0, Spacing::Log).is_err());
         assert!(Domain::real(f64::MIN, f64::MAX, Spacing::Linear).is_err());
         assert!(Domain::integer(0, LARGEST + 1, Spacing::Linear).is_err());

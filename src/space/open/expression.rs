@@ -353,12 +353,14 @@ impl<'a> Parser<'a> {
         is_negated: bool,
     ) -> Result<Placed, Misread> {
         let closing = if self.dialect == Dialect::R {
-            if !self.takes(&Token::Name("c".into())) {
-                None
-            } else if self.takes(&Token::Symbol("(")) {
+            // Some files leave out R's `c`.
+            let is_vector = self.takes(&Token::Name("c".into()));
+            if self.takes(&Token::Symbol("(")) {
                 Some(Token::Symbol(")"))
-            } else {
+            } else if is_vector {
                 return self.unexpected("`(`");
+            } else {
+                None
             }
         } else if self.takes(&Token::Symbol("[")) {
             Some(Token::Symbol("]"))
@@ -597,6 +599,9 @@ impl<'a> Parser<'a> {
             if let Some(function) = Function::named(wanted) {
                 return self.call(function, at);
             }
+            if self.dialect == Dialect::Pcs && name == "pow" {
+                return self.call_of_two(Operator::Power, at);
+            }
         }
         if let Some(place) = self.of.iter().position(|known| *known.name == *name) {
             let read = if self.of[place].domain.categories().is_some() {
@@ -631,6 +636,23 @@ impl<'a> Parser<'a> {
                 return self.unexpected("`,` or `)`");
             }
         }
+    }
+
+    /// An operator that is written as a function: `pow(a, b)`.
+    fn call_of_two(&mut self, operator: Operator, at: Range<usize>) -> Result<Placed, Misread> {
+        self.advance();
+        let (left, left_at) = self.deeper(Self::sum)?;
+        if !self.takes(&Token::Symbol(",")) {
+            return self.unexpected("`,` and a second number");
+        }
+        let (right, right_at) = self.deeper(Self::sum)?;
+        let end = self.here().end;
+        if !self.takes(&Token::Symbol(")")) {
+            return self.unexpected("`)`");
+        }
+        let (left, right) = (self.term(left, left_at)?, self.term(right, right_at)?);
+        let term = Term::Arithmetic(operator, Box::new(left), Box::new(right));
+        Ok((Read::Term(term), at.start..end))
     }
 
     /// `active(x)`, or R's `is.na(x)`, which is the opposite.

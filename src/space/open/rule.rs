@@ -228,6 +228,17 @@ pub enum Rule {
 }
 
 impl Term {
+    /// Its value, if no parameter is in it.
+    pub(in crate::space) fn constant(&self) -> Option<f64> {
+        let mut named = vec![];
+        self.parameters(&mut named);
+        if named.is_empty() {
+            self.value(&[], &[])
+        } else {
+            None
+        }
+    }
+
     fn value(&self, codes: &[u64], of: &[OpenParameter]) -> Option<f64> {
         match self {
             Self::Number(number) => Some(*number),

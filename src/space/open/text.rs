@@ -132,7 +132,7 @@ impl Rule {
                 parameter,
                 codes,
                 is_negated,
-            } => {
+            } if !codes.is_empty() => {
                 let known = &to.of[*parameter];
                 let values = known.domain.categories().map_or(&[][..], |of| of.values());
                 let words = codes.iter().map(|code| to.word(&values[*code as usize]));
@@ -170,6 +170,15 @@ impl Rule {
                 let word = |code: &u32| to.word(&values[*code as usize]);
                 let name = to.name(*parameter);
                 match (codes.as_slice(), is_negated) {
+                    // What never holds, such as more than the last of ordered values.
+                    ([], is_negated) if !values.is_empty() => {
+                        let never = format!("{name} > {}", to.word(&values[values.len() - 1]));
+                        let _ = match (is_negated, to.dialect) {
+                            (false, _) => write!(out, "{never}"),
+                            (true, Dialect::R) => write!(out, "!({never})"),
+                            (true, _) => write!(out, "not {never}"),
+                        };
+                    }
                     ([code], is_negated) => {
                         let symbol = if *is_negated { "!=" } else { "==" };
                         let _ = write!(out, "{name} {symbol} {}", word(code));

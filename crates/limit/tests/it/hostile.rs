@@ -384,6 +384,7 @@ fn tricks_with_processes_do_not_delay_the_end() {
             &["subreaper-chain", "20"],
             &["thread-exec"],
             &["signal-flood"],
+            &["starve-parent", "8"],
             &["nest-groups", "20"],
         ] {
             let report = attack(bench, arguments, &wall(600), Duration::from_secs(15)).unwrap();

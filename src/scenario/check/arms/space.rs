@@ -1,11 +1,9 @@
 //! Arms from an open space, given in the scenario or in a file of captime or another tool.
 
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::Read;
-use crate::regular_file;
 use crate::scenario::check::Check;
 use crate::scenario::model::resolve;
 use crate::scenario::raw::{self, Raw};
@@ -105,15 +103,15 @@ fn from_file(
     forbid: Option<&raw::Node>,
 ) -> Option<SpaceFile> {
     let path = resolve(check.folder, path);
-    let text = match read_text(&path) {
-        Ok(text) => text,
+    let (text, encoding) = match format::load(&path) {
+        Ok(loaded) => loaded,
         Err(reason) => {
             check.fault(node.at, Fault::Unreadable { path, reason });
             return None;
         }
     };
     let format = Format::detect(&path, &text);
-    let file = match format::read(&text, format) {
+    let mut file = match format::read(&text, format) {
         Ok(file) => file,
         Err(mistakes) => {
             for Mistake { at, error } in mistakes {
@@ -132,6 +130,7 @@ fn from_file(
             return None;
         }
     };
+    file.notes.splice(0..0, encoding);
     let Some(forbid) = forbid else {
         return Some(file);
     };
@@ -153,16 +152,6 @@ fn from_file(
         space: space.ok()?,
         ..file
     })
-}
-
-fn read_text(path: &Path) -> Result<String, String> {
-    let bytes = match regular_file::read(path, format::MOST_BYTES) {
-        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
-            return Err("it is larger than 16 MiB".into());
-        }
-        read => read.map_err(|error| error.to_string())?,
-    };
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".into())
 }
 
 /// Configurations to run first: parameters with their values, or a CSV file of them.
