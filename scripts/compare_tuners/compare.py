@@ -15,7 +15,7 @@ from target import Purse, Target, seconds  # noqa: E402
 from tuners import TUNERS  # noqa: E402
 
 COLUMNS = ["tuner", "seed", "budget", "test_par10", "spent", "runs", "own_cpu_seconds", "configuration"]
-SHIPPED = [os.path.join(HERE, "../../examples/recorded", name) for name in ("replay.yaml", "surrogate.yaml")]
+SHIPPED = [os.path.join(HERE, "../../examples/cbc", name) for name in ("replay.yaml", "surrogate.yaml")]
 COLOURS = {
     "captime": "#c0392b", "captime, rcucb": "#e59866", "captime, halving": "#d98880", "SMAC3": "#1b6ca8",
     "SMAC3 as it comes": "#7fb3d5", "irace": "#2e8b57", "Optuna": "#7a4fa3", "random search": "#888888",
@@ -34,6 +34,14 @@ def arguments():
     parser.add_argument("--out", default="compare-tuners", help="folder of the results; what is in it is not run again [default: compare-tuners]")
     parser.add_argument("--draw", action="store_true", help="only make the tables and pictures again")
     return parser.parse_args()
+
+
+def name_of(scenario):
+    """Results are called as their scenario is, or as they are already."""
+    if os.path.exists(scenario):
+        with open(scenario) as file:
+            return next(line.split(":")[1].strip() for line in file if line.startswith("name:"))
+    return scenario
 
 
 def read(path):
@@ -147,7 +155,7 @@ def main():
             sys.exit(f"compare-tuners: unknown tuner `{name}`: use {', '.join(f'`{known}`' for known in TUNERS)}")
     os.makedirs(given.out, exist_ok=True)
     for scenario in given.scenario:
-        out = os.path.join(given.out, os.path.splitext(os.path.basename(scenario))[0])
+        out = os.path.join(given.out, name_of(scenario))
         if not given.draw:
             if not os.path.exists(scenario):
                 sys.exit(f"compare-tuners: there is no scenario {scenario}")
