@@ -16,9 +16,10 @@ from tuners import TUNERS  # noqa: E402
 
 COLUMNS = ["tuner", "seed", "budget", "test_par10", "spent", "runs", "own_cpu_seconds", "configuration"]
 SHIPPED = [os.path.join(HERE, "../../examples/cbc", name) for name in ("replay.yaml", "surrogate.yaml")]
-COLOURS = {
-    "captime": "#c0392b", "captime, rcucb": "#e59866", "captime, halving": "#d98880", "SMAC3": "#1b6ca8",
-    "SMAC3 as it comes": "#7fb3d5", "irace": "#2e8b57", "Optuna": "#7a4fa3", "random search": "#888888",
+# Those in the picture, in colours for a light and for a dark page. The table has all.
+DRAWN = {
+    "captime": ("#c0392b", "#ff7b6b"), "SMAC3": ("#1b6ca8", "#6cb6f0"), "irace": ("#2e7d4f", "#5fd08f"), "Optuna": ("#7a4fa3", "#c39bef"),
+    "random search": ("#666e78", "#a9b1bb"),
 }
 
 
@@ -109,11 +110,12 @@ def table(rows):
 
 
 def picture(rows):
-    """Test PAR10 against the budget, both on log scales, with bands of one standard error."""
-    points = {name: {budget: (mean, error) for budget, (mean, error, _, _) in curve.items() if not math.isnan(mean)} for name, curve in summary(rows).items()}
+    """Test PAR10 against the budget, both on log scales, with bands of one standard error. Dark where the page is."""
+    points = {name: {budget: (mean, error) for budget, (mean, error, _, _) in curve.items() if not math.isnan(mean)}
+              for name, curve in summary(rows).items() if name in DRAWN}
     ends = [value for curve in points.values() for mean, error in curve.values() for value in (mean - error, mean + error) if value > 0]
     budgets = sorted({budget for curve in points.values() for budget in curve})
-    left, right, top, bottom = 64, 500, 24, 320
+    left, right, top, bottom = 64, 540, 24, 320
     low, high = math.log(min(ends) / 1.05), math.log(max(ends) * 1.05)
 
     def x(budget):
@@ -123,26 +125,33 @@ def picture(rows):
         return bottom - (bottom - top) * (math.log(max(value, math.exp(low))) - low) / (high - low)
 
     steps = [factor * 10.0**power for power in range(-4, 6) for factor in (1, 1.5, 2, 3, 5, 7) if low <= math.log(factor * 10.0**power) <= high]
-    svg = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 372" font-family="sans-serif" font-size="13">',
-           "<title>Test PAR10 of each tuner's answer against the CPU time spent</title>", '<rect width="680" height="372" fill="white"/>']
+    dark = [f".t{number}s{{stroke:{colours[1]}}}.t{number}f{{fill:{colours[1]}}}" for number, colours in enumerate(DRAWN.values())]
+    svg = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 372" font-family="sans-serif" font-size="13" fill="#222">',
+           "<title>Test PAR10 of each tuner's answer against the CPU time spent</title>",
+           "<style>@media(prefers-color-scheme:dark){text{fill:#dde3e9}.ground{fill:#12161a}.grid{stroke:#2c343c}.axis{stroke:#a3aeb8}" + "".join(dark) + "}</style>",
+           '<rect class="ground" width="680" height="372" fill="white"/>']
     for value in steps:
-        svg.append(f'<path d="M{left} {y(value):.1f}H{right}" stroke="#e4e4e4"/><text x="{left - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>')
+        svg.append(f'<path class="grid" d="M{left} {y(value):.1f}H{right}" stroke="#e4e4e4"/><text x="{left - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{1000 * value:g}</text>')
     for budget in budgets:
-        svg.append(f'<path d="M{x(budget):.1f} {bottom}v5" stroke="#444"/><text x="{x(budget):.1f}" y="{bottom + 20}" text-anchor="middle">{budget:g}</text>')
-    svg.append(f'<path d="M{left} {top}V{bottom}H{right}" fill="none" stroke="#444"/>')
+        svg.append(f'<path class="axis" d="M{x(budget):.1f} {bottom}v5" stroke="#444"/><text x="{x(budget):.1f}" y="{bottom + 20}" text-anchor="middle">{budget:g}</text>')
+    svg.append(f'<path class="axis" d="M{left} {top}V{bottom}H{right}" fill="none" stroke="#444"/>')
     svg.append(f'<text x="{(left + right) / 2}" y="{bottom + 42}" text-anchor="middle">CPU time spent on runs, in seconds</text>')
-    svg.append(f'<text x="16" y="{(top + bottom) / 2}" text-anchor="middle" transform="rotate(-90 16 {(top + bottom) / 2})">test PAR10 of the answer, in seconds</text>')
-    for number, (name, curve) in enumerate(points.items()):
-        colour = COLOURS.get(name, "black")
+    svg.append(f'<text x="16" y="{(top + bottom) / 2}" text-anchor="middle" transform="rotate(-90 16 {(top + bottom) / 2})">test PAR10 of the answer, in ms</text>')
+    # Each name stands where its line ends, or a little below if there is another one.
+    last, free = {name: curve[max(curve)][0] for name, curve in points.items() if curve}, -math.inf
+    for name in sorted(last, key=last.get, reverse=True):
+        number, colour, curve = list(DRAWN).index(name), DRAWN[name][0], points[name]
         upper = [(x(budget), y(mean + error)) for budget, (mean, error) in curve.items()]
         lower = [(x(budget), y(mean - error)) for budget, (mean, error) in curve.items()]
         band = " ".join(f"{a:.1f},{b:.1f}" for a, b in upper + lower[::-1])
         line = " ".join(f"{x(budget):.1f},{y(mean):.1f}" for budget, (mean, _) in curve.items())
         width = 3 if name == "captime" else 1.8
-        svg.append(f'<polygon points="{band}" fill="{colour}" opacity="0.12"/><polyline points="{line}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
-        svg += [f'<circle cx="{x(budget):.1f}" cy="{y(mean):.1f}" r="{width}" fill="{colour}"/>' for budget, (mean, _) in curve.items()]
-        row = top + 14 + 22 * number
-        svg.append(f'<path d="M516 {row}h22" stroke="{colour}" stroke-width="{width}"/><text x="544" y="{row + 4}">{name}</text>')
+        svg.append(f'<polygon class="t{number}f" points="{band}" fill="{colour}" opacity="0.15"/>')
+        svg.append(f'<polyline class="t{number}s" points="{line}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
+        svg += [f'<circle class="t{number}f" cx="{x(budget):.1f}" cy="{y(mean):.1f}" r="{width}" fill="{colour}"/>' for budget, (mean, _) in curve.items()]
+        free = max(free + 18, y(last[name]) + 4)
+        bold = ' font-weight="bold"' if name == "captime" else ""
+        svg.append(f'<text class="t{number}f" x="{right + 12}" y="{free:.1f}" fill="{colour}"{bold}>{name}</text>')
     return "\n".join([*svg, "</svg>"]) + "\n"
 
 
