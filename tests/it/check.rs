@@ -308,6 +308,6 @@ budget: {budget}
     );
     assert_eq!(
         affords("{consumption: 60s, rounds: 7}"),
-        "affords   about 7.0 pulls at the smallest limit, 2.0 at the largest; 0.1 per pair of arm and limit"
+        "affords   about 7 pulls at the smallest limit, 2 at the largest; 0.1 per pair of arm and limit"
     );
 }

@@ -215,11 +215,7 @@ fn replayed_and_imitated(example_name: &str, instances: usize, surrogate: &str, 
     let read = |name: &str| fs::read_to_string(test_run.path().join(file(name))).unwrap();
     let matrix = read("consumption.csv");
     assert_eq!(matrix.lines().count(), 1 + instances, "and a header");
-    assert!(
-        matrix
-            .lines()
-            .all(|row| row.split(',').count() == 1 + 300)
-    );
+    assert!(matrix.lines().all(|row| row.split(',').count() == 1 + 300));
     let replay = file("replay.yaml");
     let study = ["study", &replay, "--budget", "5s", "--repetitions", "2"];
     let (table, _) = expect(
