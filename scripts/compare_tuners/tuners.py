@@ -1,6 +1,7 @@
 """The tuners. Each spends the budgets of a purse on runs of a target, and notes its answer whenever one is used up. All of them begin with
 the default configuration."""
 
+import functools
 import json
 import math
 import os
@@ -82,6 +83,21 @@ def play_optuna(target, purse, seed):
         pass
 
 
+@functools.cache
+def quicken(configuration_class):
+    """Gives configurations that remember their text: SMAC3 compares each with hundreds, over and over."""
+    text_of = configuration_class.__str__
+
+    def text(self):
+        if "remembered" not in self.__dict__:
+            self.remembered = text_of(self)
+        return self.remembered
+
+    configuration_class.__str__ = configuration_class.__repr__ = text
+    configuration_class.__hash__ = lambda self: hash(text(self))
+    configuration_class.__eq__ = lambda self, other: self is other or (isinstance(other, configuration_class) and text(self) == text(other))
+
+
 def play_smac(target, purse, seed, is_strong):
     """SMAC3's facade for algorithm configuration as it comes. Or a strong setting: a model of log costs with log EI (its facade for
     hyperparameters), the intensifier for instances, and its adaptive capping."""
@@ -94,6 +110,7 @@ def play_smac(target, purse, seed, is_strong):
     from smac.runhistory.dataclasses import TrialValue
 
     logging.disable(logging.CRITICAL)
+    quicken(Configuration)
     space = target.configspace(seed)
     facade_of = HyperparameterOptimizationFacade if is_strong else AlgorithmConfigurationFacade
     options = {}
