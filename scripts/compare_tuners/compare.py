@@ -18,7 +18,7 @@ COLUMNS = ["tuner", "seed", "budget", "test_par10", "spent", "runs", "own_cpu_se
 SHIPPED = [os.path.join(HERE, "../../examples/cbc", name) for name in ("replay.yaml", "surrogate.yaml")]
 # Those in the picture, in colours for a light and for a dark page. The table has all.
 DRAWN = {
-    "captime": ("#c0392b", "#ff7b6b"), "SMAC3": ("#1b6ca8", "#6cb6f0"), "irace": ("#2e7d4f", "#5fd08f"), "Optuna": ("#7a4fa3", "#c39bef"),
+    "captime": ("#c0392b", "#ff7b6b"), "captime, its own limit": ("#d9822b", "#f5b26b"), "SMAC3": ("#1b6ca8", "#6cb6f0"), "irace": ("#2e7d4f", "#5fd08f"), "Optuna": ("#7a4fa3", "#c39bef"),
     "random search": ("#666e78", "#a9b1bb"),
 }
 
@@ -115,7 +115,7 @@ def picture(rows):
               for name, curve in summary(rows).items() if name in DRAWN}
     ends = [value for curve in points.values() for mean, error in curve.values() for value in (mean - error, mean + error) if value > 0]
     budgets = sorted({budget for curve in points.values() for budget in curve})
-    left, right, top, bottom = 64, 540, 24, 320
+    left, right, top, bottom = 64, 512, 24, 320
     low, high = math.log(min(ends) / 1.05), math.log(max(ends) * 1.05)
 
     def x(budget):

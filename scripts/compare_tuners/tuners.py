@@ -204,8 +204,9 @@ def play_irace(target, purse, seed):
         purse.note(answer, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
-def play_captime(target, purse, seed, policy):
-    """`captime run`, resumed with a larger budget for each answer: the arm to use at the cutoff."""
+def play_captime(target, purse, seed, policy, is_at_cutoff=True):
+    """`captime run`, resumed with a larger budget for each answer: the arm to use at the cutoff, or the one that it would give a limit of
+    its own."""
     import yaml
 
     scenario = dict(target.held_back(), name="compare", seed=seed, slots=1)
@@ -236,13 +237,15 @@ def play_captime(target, purse, seed, policy):
             # The target's own CPU time is not captime's.
             own += after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - (0.0 if target.is_virtual else spent - purse.spent)
             purse.spent, purse.runs = spent, len(rows)
-            best = [os.environ["CAPTIME"], "best", "compare", "--limit", f"{target.cutoff}s", "--format", "json", "--runs", runs]
+            best = [os.environ["CAPTIME"], "best", "compare", "--format", "json", "--runs", runs]
+            best += ["--limit", f"{target.cutoff}s"] if is_at_cutoff else []
             answer = json.loads(subprocess.run(best, capture_output=True, text=True).stdout or "null")
             purse.note(answer and answer.get("configuration"), own)
 
 
 TUNERS = {
     "captime": lambda target, purse, seed: play_captime(target, purse, seed, None),
+    "captime, its own limit": lambda target, purse, seed: play_captime(target, purse, seed, None, is_at_cutoff=False),
     "captime, rcucb": lambda target, purse, seed: play_captime(target, purse, seed, "rcucb"),
     "captime, halving": lambda target, purse, seed: play_captime(target, purse, seed, {"halving": {"common": True}}),
     "SMAC3": lambda target, purse, seed: play_smac(target, purse, seed, is_strong=True),

@@ -195,7 +195,6 @@ fn a_night_is_prepared_and_read_in_the_morning() {
             ("test/b.cnf", ""),
         ],
         &[],
-        &[],
     );
     assert!(folder.path().join("runs/sweep/report.html").exists());
 }
