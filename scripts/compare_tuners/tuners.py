@@ -107,6 +107,7 @@ def play_smac(target, purse, seed, is_strong):
     from ConfigSpace import Configuration
     from smac import AlgorithmConfigurationFacade, HyperparameterOptimizationFacade, Scenario
     from smac.acquisition.maximizer.abstract_acquisition_maximizer import AbstractAcquisitionMaximizer
+    from smac.main.exceptions import ConfigurationSpaceExhaustedException
     from smac.runhistory.dataclasses import TrialValue
 
     logging.disable(logging.CRITICAL)
@@ -159,7 +160,7 @@ def play_smac(target, purse, seed, is_strong):
                 cost = purse.run(plain(info.config), info.instance, 1, incumbent, cap)
                 cost = 10 * cap if cost is None else cost
                 facade.tell(info, TrialValue(cost=cost, time=cost), save=False)
-        except (Over, StopIteration):
+        except (Over, StopIteration, ConfigurationSpaceExhaustedException):
             pass
         # It has nothing left to try.
         while len(purse.answers) < len(purse.budgets):
