@@ -81,9 +81,9 @@ def summary(rows):
     for row in rows:
         curves.setdefault(row["tuner"], {}).setdefault(float(row["budget"]), []).append(row)
     points = {}
-    for name, curve in curves.items():
+    for name in sorted(curves, key=list(TUNERS).index):
         points[name] = {}
-        for budget, of in sorted(curve.items()):
+        for budget, of in sorted(curves[name].items()):
             values = [float(row["test_par10"]) for row in of if row["test_par10"] != "nan"]
             error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
             points[name][budget] = (statistics.mean(values) if values else math.nan, error, len(of) - len(values), of)
@@ -93,12 +93,15 @@ def summary(rows):
 def table(rows):
     points = summary(rows)
     budgets = sorted({budget for curve in points.values() for budget in curve})
-    lines = ["Test PAR10 in milliseconds, mean ± standard error over seeds, by CPU time spent on runs. The last columns are for the largest budget.\n",
+    lines = ["Test PAR10 in milliseconds, mean ± standard error over seeds, by CPU time spent on runs. The last columns are for the largest budget of each tuner.\n",
              "| tuner | seeds | " + " | ".join(f"{budget:g} s" for budget in budgets) + " | runs | its own CPU time | |", "|---|" + "---|" * (len(budgets) + 4)]
     for name, curve in points.items():
         cells = []
         for budget in budgets:
-            mean, error, without, _ = curve.get(budget, (math.nan, 0.0, 0, []))
+            if budget not in curve:
+                cells.append("not run")
+                continue
+            mean, error, without, _ = curve[budget]
             spread = f" ± {1000 * error:.1f}" if error else ""
             cells.append("no answer" if math.isnan(mean) else f"{1000 * mean:.1f}{spread}" + (f" ({without} without answer)" if without else ""))
         last = curve[max(curve)][3]
@@ -124,7 +127,7 @@ def picture(rows):
     def y(value):
         return bottom - (bottom - top) * (math.log(max(value, math.exp(low))) - low) / (high - low)
 
-    steps = [factor * 10.0**power for power in range(-4, 6) for factor in (1, 1.5, 2, 3, 5, 7) if low <= math.log(factor * 10.0**power) <= high]
+    steps = [factor * 10.0**power for power in range(-4, 6) for factor in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7) if low <= math.log(factor * 10.0**power) <= high]
     dark = [f".t{number}s{{stroke:{colours[1]}}}.t{number}f{{fill:{colours[1]}}}" for number, colours in enumerate(DRAWN.values())]
     svg = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 680 372" font-family="sans-serif" font-size="13" fill="#222">',
            "<title>Test PAR10 of each tuner's answer against the CPU time spent</title>",
