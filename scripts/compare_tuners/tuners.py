@@ -125,8 +125,10 @@ def play_smac(target, purse, seed, is_strong):
             def _maximize(self, previous_configs, n_points):
                 met = set(previous_configs)
                 fresh = [one for one in pool if one not in met]
-                values = numpy.asarray(self._acquisition_function(fresh)).flatten() if fresh else []
-                ranked = [fresh[place] for place in numpy.argsort(-numpy.asarray(values), kind="stable")]
+                if not fresh:
+                    raise ConfigurationSpaceExhaustedException
+                values = numpy.asarray(self._acquisition_function(fresh)).flatten()
+                ranked = [fresh[place] for place in numpy.argsort(-values, kind="stable")]
                 drawn = [fresh[place] for place in self._rng.permutation(len(fresh))]
                 return [(0.0, one) for one in dict.fromkeys(one for pair in zip(ranked, drawn) for one in pair)]
 
@@ -162,7 +164,7 @@ def play_smac(target, purse, seed, is_strong):
                 facade.tell(info, TrialValue(cost=cost, time=cost), save=False)
         except (Over, StopIteration, ConfigurationSpaceExhaustedException):
             pass
-        # It has nothing left to try.
+        # It has tried every listed arm.
         while len(purse.answers) < len(purse.budgets):
             purse.note(incumbent())
 
