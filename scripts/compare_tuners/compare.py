@@ -140,9 +140,16 @@ def picture(rows):
     svg.append(f'<path class="axis" d="M{left} {top}V{bottom}H{right}" fill="none" stroke="#444"/>')
     svg.append(f'<text x="{(left + right) / 2}" y="{bottom + 42}" text-anchor="middle">CPU time spent on runs, in seconds</text>')
     svg.append(f'<text x="16" y="{(top + bottom) / 2}" text-anchor="middle" transform="rotate(-90 16 {(top + bottom) / 2})">test PAR10 of the answer, in ms</text>')
-    # Each name stands where its line ends, or a little below if there is another one.
-    last, free = {name: curve[max(curve)][0] for name, curve in points.items() if curve}, -math.inf
-    for name in sorted(last, key=last.get, reverse=True):
+    # Each name stands where its line ends, moved up or down as far as the others need it.
+    last = {name: curve[max(curve)][0] for name, curve in points.items() if curve}
+    names = sorted(last, key=last.get, reverse=True)
+    places = [y(last[name]) + 4 for name in names]
+    for place in range(1, len(places)):
+        places[place] = max(places[place], places[place - 1] + 18)
+    places[-1] = min(places[-1], bottom)
+    for place in reversed(range(len(places) - 1)):
+        places[place] = min(places[place], places[place + 1] - 18)
+    for name, place in zip(names, places):
         number, colour, curve = list(DRAWN).index(name), DRAWN[name][0], points[name]
         upper = [(x(budget), y(mean + error)) for budget, (mean, error) in curve.items()]
         lower = [(x(budget), y(mean - error)) for budget, (mean, error) in curve.items()]
@@ -152,9 +159,8 @@ def picture(rows):
         svg.append(f'<polygon class="t{number}f" points="{band}" fill="{colour}" opacity="0.15"/>')
         svg.append(f'<polyline class="t{number}s" points="{line}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
         svg += [f'<circle class="t{number}f" cx="{x(budget):.1f}" cy="{y(mean):.1f}" r="{width}" fill="{colour}"/>' for budget, (mean, _) in curve.items()]
-        free = max(free + 18, y(last[name]) + 4)
         bold = ' font-weight="bold"' if name == "captime" else ""
-        svg.append(f'<text class="t{number}f" x="{right + 12}" y="{free:.1f}" fill="{colour}"{bold}>{name}</text>')
+        svg.append(f'<text class="t{number}f" x="{right + 12}" y="{place:.1f}" fill="{colour}"{bold}>{name}</text>')
     return "\n".join([*svg, "</svg>"]) + "\n"
 
 
