@@ -201,11 +201,11 @@ fn a_night_is_prepared_and_read_in_the_morning() {
 
 #[test]
 fn a_forest_is_saved_and_predicts() {
-    let rows: String = (0..40).map(|row| format!("{row},{}\n", 3 * row)).collect();
+    let rows: Vec<String> = (0..40).map(|row| format!("{row},{}", 3 * row)).collect();
     let folder = follow_with(
         "forest.md",
         &[
-            ("houses.csv", &format!("Size,Price\n{rows}")),
+            ("houses.csv", &format!("Size,Price\n{}\n", rows.join("\n"))),
             ("new.csv", "Size\n10\n30\n"),
         ],
         &[],
