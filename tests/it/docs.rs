@@ -37,11 +37,12 @@ fn is_there(program: &str) -> bool {
 
 /// Writes the files of a page and runs its commands, in a fresh folder. `console` is for what the machine itself needs (`apt`, systemd).
 fn follow(page: &str) -> tempfile::TempDir {
-    follow_with(page, &[])
+    follow_with(page, &[], &[])
 }
 
-/// The same, beginning with files that the page takes for granted: the reader's own.
-fn follow_with(page: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
+/// The same, beginning with files that the page takes for granted: the reader's own. `shorter` replaces parts of commands that take
+/// minutes.
+fn follow_with(page: &str, files: &[(&str, &str)], shorter: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         let path = folder.path().join(name);
@@ -57,7 +58,7 @@ fn follow_with(page: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
     // Tests have less time than readers.
     let budget = regex::Regex::new(r"budget: \{wall: \w+\}").unwrap();
     let mut commands = 0;
-    for (kind, text) in blocks(page) {
+    for (kind, mut text) in blocks(page) {
         let name = text.lines().next().and_then(|line| line.strip_prefix("# "));
         let name = name.filter(|name| {
             let extension = Path::new(name).extension();
@@ -71,6 +72,9 @@ fn follow_with(page: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
             }
             "sh" => {
                 commands += 1;
+                for (long, short) in shorter {
+                    text = text.replace(long, short);
+                }
                 let output = Command::new("bash")
                     .args(["-euo", "pipefail", "-c", &text])
                     .current_dir(folder.path())
@@ -84,7 +88,10 @@ fn follow_with(page: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
             other => panic!("{page}: how is a block of `{other}` tested?"),
         }
     }
-    assert!(commands > 0 || page == "prices.md", "{page}");
+    assert!(
+        commands > 0 || ["policies.md", "prices.md"].contains(&page),
+        "{page}"
+    );
     // Each scenario means something, also where no command of the page uses it.
     for entry in fs::read_dir(folder.path()).unwrap() {
         let file = entry.unwrap().path();
@@ -202,6 +209,7 @@ fn other_tuners_and_scripts_pull() {
             ("instances/a.cnf", ""),
             ("test/b.cnf", ""),
         ],
+        &[],
     );
 }
 
@@ -214,8 +222,86 @@ fn a_night_is_prepared_and_read_in_the_morning() {
             ("instances/a.cnf", ""),
             ("test/b.cnf", ""),
         ],
+        &[],
     );
     assert!(folder.path().join("runs/sweep/report.html").exists());
+}
+
+#[test]
+fn a_forest_is_saved_and_predicts() {
+    let rows: Vec<String> = (0..40).map(|row| format!("{row},{}", 3 * row)).collect();
+    let folder = follow_with(
+        "forest.md",
+        &[
+            ("houses.csv", &format!("Size,Price\n{}\n", rows.join("\n"))),
+            ("new.csv", "Size\n10\n30\n"),
+        ],
+        &[],
+    );
+    let predicted = fs::read_to_string(folder.path().join("predicted.csv")).unwrap();
+    let prices: Vec<f64> = predicted
+        .lines()
+        .skip(1)
+        .map(|price| price.parse().unwrap())
+        .collect();
+    assert!(prices.len() == 2 && prices[0] < prices[1], "{predicted}");
+}
+
+#[test]
+fn the_scenario_on_the_page_on_policies_is_one() {
+    follow_with(
+        "policies.md",
+        &[
+            ("runtimes.txt", "instance,one,two\na,0.5,3000\nb,1,2\n"),
+            ("configurations.csv", "number,x,dummy1\n1,1,1\n2,2,1\n"),
+        ],
+        &[],
+    );
+}
+
+/// The paper's experiments, with few rounds and with fewer and smaller forests.
+#[test]
+fn the_papers_experiments_are_repeated_by_the_commands_of_the_page() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    let mut files = vec![];
+    for name in ["replay.yaml", "consumption.csv", "reward.csv"] {
+        let name = format!("examples/ames-forest/{name}");
+        files.push((name.clone(), read(&name)));
+    }
+    let rows: Vec<String> = read("datasets/ames_like.csv")
+        .lines()
+        .take(100)
+        .map(str::to_owned)
+        .collect();
+    files.push(("datasets/ames_like.csv".to_owned(), rows.join("\n")));
+    let mut scenario = read("examples/ames-forest/ames-forest.yaml");
+    for (long, short) in [
+        ("{from: 100, to: 700, step: 100}", "[5, 10]"),
+        ("min_node_size: [3, 5, 7, 9]", "min_node_size: [3]"),
+        ("[0.55, 0.632, 0.75, 0.8]", "[0.55]"),
+        ("rounds: 13440", "rounds: 24"),
+    ] {
+        assert!(scenario.contains(long), "{long}");
+        scenario = scenario.replace(long, short);
+    }
+    files.push(("examples/ames-forest/ames-forest.yaml".to_owned(), scenario));
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
+    let folder = follow_with(
+        "paper-experiments.md",
+        &files,
+        &[
+            ("study paper", "study paper --rounds 50 --repetitions 2"),
+            ("--repetitions 10 --out", "--repetitions 1 --out"),
+            ("--times 10", "--times 1"),
+        ],
+    );
+    for made in ["figures", "real", "recorded/consumption.csv"] {
+        assert!(folder.path().join(made).exists(), "{made}");
+    }
 }
 
 /// The scenarios and parts of scenarios on pages of reference.

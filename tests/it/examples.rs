@@ -208,43 +208,47 @@ fn the_papers_forests_are_checked_and_replayed() {
     }
 }
 
-#[test]
-fn the_recorded_runs_of_clasp_are_replayed_and_imitated() {
-    let test_run = example("recorded");
-    let matrix = fs::read_to_string(test_run.path().join("recorded/consumption.csv")).unwrap();
-    let rows: Vec<&str> = matrix.lines().collect();
-    assert_eq!(rows.len(), 1 + 34, "a header and 34 instances");
-    assert!(rows.iter().all(|row| row.split(',').count() == 1 + 300));
-    let study = [
-        "study",
-        "recorded/replay.yaml",
-        "--budget",
-        "5s",
-        "--repetitions",
-        "2",
-    ];
+/// Recorded runs that ship: a study of their replay, a run on their surrogate, and one pull of any configuration.
+fn replayed_and_imitated(example_name: &str, instances: usize, surrogate: &str, any: [&str; 2]) {
+    let test_run = example(example_name);
+    let file = |name: &str| format!("{example_name}/{name}");
+    let read = |name: &str| fs::read_to_string(test_run.path().join(file(name))).unwrap();
+    let matrix = read("consumption.csv");
+    assert_eq!(matrix.lines().count(), 1 + instances, "and a header");
+    assert!(matrix.lines().all(|row| row.split(',').count() == 1 + 300));
+    let replay = file("replay.yaml");
+    let study = ["study", &replay, "--budget", "5s", "--repetitions", "2"];
     let (table, _) = expect(
         &test_run.captime(&[&study[..], &["--format", "json"]].concat()),
         0,
     );
     let study: Value = serde_json::from_str(&table).unwrap();
     assert_eq!(study[0]["arms"], 300);
-    let file = test_run.path().join("recorded/surrogate.yaml");
-    let scenario = fs::read_to_string(&file).unwrap();
-    fs::write(&file, scenario.replace("consumption: 100s", "rounds: 100")).unwrap();
+    let short = read("surrogate.yaml").replace("consumption: 100s", "rounds: 100");
+    fs::write(test_run.path().join(file("surrogate.yaml")), short).unwrap();
     expect(
-        &test_run.captime(&["run", "recorded/surrogate.yaml", "--quiet"]),
+        &test_run.captime(&["run", &file("surrogate.yaml"), "--quiet"]),
         0,
     );
-    assert!(best(&test_run, "clasp-surrogate")["configuration"]["heuristic"].is_string());
-    let any = [
-        "pull",
-        "recorded/surrogate.yaml",
-        "heuristic=Vsids",
-        "vsids_decay=95",
-    ];
-    let (pulled, _) = expect(&test_run.captime(&any), 0);
+    let parameter = any[0].split_once('=').unwrap().0;
+    assert!(best(&test_run, surrogate)["configuration"][parameter].is_string());
+    let (pulled, _) = expect(
+        &test_run.captime(&["pull", &file("surrogate.yaml"), any[0], any[1]]),
+        0,
+    );
     assert!(pulled.contains("\"outcome\":"), "{pulled}");
+}
+
+#[test]
+fn the_recorded_runs_of_clasp_are_replayed_and_imitated() {
+    let any = ["heuristic=Vsids", "vsids_decay=95"];
+    replayed_and_imitated("recorded", 34, "clasp-surrogate", any);
+}
+
+#[test]
+fn the_recorded_runs_of_cbc_are_replayed_and_imitated() {
+    let any = ["presolve=more", "nodeStrategy=depth"];
+    replayed_and_imitated("cbc", 40, "cbc-surrogate", any);
 }
 
 #[test]

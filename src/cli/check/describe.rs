@@ -457,7 +457,7 @@ fn affords(scenario: &Scenario) -> Option<String> {
         pulls if pulls >= 1e6 => format!("{pulls:.1e}"),
         pulls if pulls >= 10.0 => format!("{pulls:.0}"),
         pulls if pulls < 0.05 => "below 0.1".into(),
-        pulls => format!("{pulls:.1}"),
+        pulls => format!("{pulls:.1}").trim_end_matches(".0").to_owned(),
     };
     // The arms of an open space are as many as the policy opens.
     let arms = match scenario.space.opened() {

@@ -47,6 +47,10 @@ pub fn text(marks: &[Marks], to: &mut dyn Write) -> io::Result<()> {
         },
     )?;
     let known = &first.baselines;
+    let par10 = |value: f64| {
+        let mean = Some(value);
+        grouped(value, decimals(Estimate { mean, se: None }))
+    };
     writeln!(
         to,
         "test PAR10 at {}{}: best possible {}{}, best training arm {} ({}{} in training), median arm {}",
@@ -56,20 +60,20 @@ pub fn text(marks: &[Marks], to: &mut dyn Write) -> io::Result<()> {
         } else {
             ""
         },
-        grouped(known.best_test.test, 1),
+        par10(known.best_test.test),
         known
             .best_test
             .arm
             .map(|arm| format!(" (arm {arm})"))
             .unwrap_or_default(),
-        grouped(known.best_training.test, 1),
+        par10(known.best_training.test),
         known
             .best_training
             .arm
             .map(|arm| format!("arm {arm}, "))
             .unwrap_or_default(),
-        grouped(known.best_training.train, 1),
-        grouped(known.median_training.test, 1),
+        par10(known.best_training.train),
+        par10(known.median_training.test),
     )?;
     for place in 0..first.budgets.len() {
         let of_budget: Vec<(&str, &Mark)> = marks
