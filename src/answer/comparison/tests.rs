@@ -339,8 +339,10 @@ fn the_probability_is_calibrated_over_a_thousand_simulated_runs() {
                 count[place]
             );
             if count[place] >= 100.0 {
+                // The share itself is known to a standard error only: 5 points in a quarter of 100 runs.
+                let error = (was * (1.0 - was) / count[place]).sqrt();
                 assert!(
-                    (said - was).abs() < 0.05,
+                    (said - was).abs() < 0.05 + error,
                     "{spec} {worth}: said {said}, was {was}"
                 );
             }
