@@ -102,9 +102,33 @@ enum Kind {
     Failing,
     /// Exponential losses.
     Skewed,
+    /// As `Solver`, but what helps on some instances hurts on the others. Not developed on.
+    Interacting,
+    /// Accuracies on folds of different difficulty, of runs that take time and are cut off. Not developed on.
+    Accuracy,
 }
 
-const WORLDS: [Kind; 4] = [Kind::Rewards, Kind::Solver, Kind::Failing, Kind::Skewed];
+const WORLDS: [Kind; 6] = [
+    Kind::Rewards,
+    Kind::Solver,
+    Kind::Failing,
+    Kind::Skewed,
+    Kind::Interacting,
+    Kind::Accuracy,
+];
+
+/// How strongly an arm's own effect acts on an instance.
+fn strength(kind: Kind, instance: usize) -> f64 {
+    match kind {
+        Kind::Interacting if instance.is_multiple_of(3) => -0.7,
+        _ => 1.0,
+    }
+}
+
+/// The accuracy of an arm on a fold, with this much luck.
+fn accuracy(arm: f64, fold: f64, luck: f64) -> f64 {
+    1.0 / (1.0 + (-(arm + 0.5 * fold + 0.3 * luck)).exp())
+}
 
 impl World {
     fn draw(kind: Kind, run: u64, rng: &mut Pcg64Mcg) -> Result<Self, Failed> {
@@ -115,22 +139,24 @@ impl World {
                 .map(|_| middle + unit * size * normal(rng))
                 .collect()
         };
-        let is_solver = kind == Kind::Solver;
+        let is_limited = matches!(kind, Kind::Solver | Kind::Interacting | Kind::Accuracy);
         let arm = match kind {
             Kind::Rewards | Kind::Failing => of_arms(0.5, 0.02),
             Kind::Solver => of_arms(0.0, 0.12),
+            Kind::Interacting => of_arms(0.0, 0.2),
+            Kind::Accuracy => of_arms(1.5, 0.1),
             Kind::Skewed => of_arms(-1.5, 0.08),
         };
         let clamped = |value: f64| value.clamp(0.2, 0.8);
         Ok(Self {
             arms,
-            instances: if is_solver { 40 } else { 0 },
-            limits: LimitGrid::new(if is_solver {
+            instances: if is_limited { 40 } else { 0 },
+            limits: LimitGrid::new(if is_limited {
                 vec![1.0, 3.0, 10.0]
             } else {
                 vec![1.0]
             })?,
-            price: if is_solver {
+            price: if is_limited {
                 Price::new("x", "10 * x", 10.0)?
             } else {
                 Price::new("0", "1", 1.0)?
@@ -144,7 +170,7 @@ impl World {
             instance: (0..40).map(|_| normal(rng)).collect(),
             arm: match kind {
                 Kind::Rewards | Kind::Failing => arm.into_iter().map(clamped).collect(),
-                Kind::Solver | Kind::Skewed => arm,
+                Kind::Solver | Kind::Skewed | Kind::Interacting | Kind::Accuracy => arm,
             },
             kind,
         })
@@ -159,9 +185,16 @@ impl World {
             Kind::Rewards | Kind::Failing => {
                 Ran::Ended(0.5, (arm + 0.07 * normal(rng)).clamp(0.0, 1.0))
             }
-            Kind::Solver => {
-                let level = self.instance[pull.instance.unwrap_or(0) as usize];
-                Ran::Ended((arm + level + 0.5 * normal(rng)).exp(), 1.0)
+            Kind::Solver | Kind::Interacting => {
+                let instance = pull.instance.unwrap_or(0) as usize;
+                let effect = strength(self.kind, instance) * arm;
+                let level = self.instance[instance];
+                Ran::Ended((effect + level + 0.5 * normal(rng)).exp(), 1.0)
+            }
+            Kind::Accuracy => {
+                let fold = self.instance[pull.instance.unwrap_or(0) as usize];
+                let seconds = (0.5 * normal(rng)).exp();
+                Ran::Ended(seconds, accuracy(arm, fold, normal(rng)))
             }
             Kind::Skewed => {
                 let loss = -rng.random_range(1e-12..1.0_f64).ln() * arm.exp();
@@ -181,17 +214,28 @@ impl World {
             }
             // The mean of what is left of an exponential loss that is cut at 1.
             Kind::Skewed => 1.0 - value.exp() * (1.0 - (-1.0 / value.exp()).exp()),
-            Kind::Solver => {
+            Kind::Solver | Kind::Interacting | Kind::Accuracy => {
                 const STEPS: u32 = 60;
                 let penalty = self.price.penalty(Limit::new(limit)?);
+                let lucks: Vec<f64> = (0..STEPS)
+                    .map(|k| (f64::from(k) + 0.5) / f64::from(STEPS))
+                    .map(|share| Normal::standard().inverse_cdf(share))
+                    .collect();
+                let is_scored = self.kind == Kind::Accuracy;
                 let mut sum = 0.0;
-                for level in &self.instance {
-                    for k in 0..STEPS {
-                        let share = (f64::from(k) + 0.5) / f64::from(STEPS);
-                        let noise = 0.5 * Normal::standard().inverse_cdf(share);
-                        let seconds = (value + level + noise).exp();
+                for (instance, level) in self.instance.iter().enumerate() {
+                    let worth = lucks.iter().map(|luck| accuracy(value, *level, *luck));
+                    let worth = worth.sum::<f64>() / f64::from(STEPS);
+                    let effect = strength(self.kind, instance) * value + level;
+                    for luck in &lucks {
+                        let (effect, worth) = if is_scored {
+                            (0.0, worth)
+                        } else {
+                            (effect, 1.0)
+                        };
+                        let seconds = (effect + 0.5 * luck).exp();
                         sum += if seconds <= limit {
-                            1.0 - self.price.cost(seconds)
+                            worth - self.price.cost(seconds)
                         } else {
                             -penalty
                         };
@@ -248,12 +292,15 @@ fn better_than_default(policy: &str, kind: Kind, runs: u64) -> Result<(), Failed
         };
         let compared = evidence.against_default(&best, &world.price, false);
         let Comparison::Compared {
-            probability, limit, ..
+            probability,
+            answer_limit,
+            limit,
+            ..
         } = compared
         else {
             continue;
         };
-        let own = world.gain(best.pull.arm, best.pull.limit.get())?;
+        let own = world.gain(best.pull.arm, answer_limit)?;
         let difference = own - world.gain(ArmId::from_index(0), limit)?;
         let place = ((probability * 4.0) as usize).min(3);
         said[place] += probability;

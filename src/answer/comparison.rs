@@ -3,14 +3,15 @@
 //! The answer is the best of many estimates, so its own mean flatters it: among enough equal arms one always looks better. So
 //! the verdict is a posterior probability under a hierarchical model. Most arms lie around a common mean with an unknown
 //! spread, which may be zero; some are worse by any amount (arms that fail, say). All arms of the run say how large the spread
-//! is, and the probability is averaged over it. A posterior does not depend on why a run was chosen, so it
-//! holds for every policy.
+//! is, and the probability is averaged over it. A posterior does not depend on why a run was chosen, as long as it rests on
+//! all runs that the choice rested on, so it holds for every policy. `docs/trust.md` has how well.
 
-use std::collections::BTreeMap;
+mod gains;
+mod posterior;
 
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, Normal};
 
+use self::posterior::Belief;
 use super::{Evidence, FinishedRun};
 use crate::policy::Recommendation;
 use crate::round::{ArmId, Limit, Price, Pull};
@@ -34,8 +35,11 @@ pub enum Comparison {
         difference: f64,
         /// 95 % interval of the difference.
         interval: (f64, f64),
-        /// The limit of the default: the one under which it does best, or if it was never granted as much as the answer
-        /// gets, the largest that it was granted. Then both are compared at that limit.
+        /// The limit of the answer in the comparison. It is one that was granted: the answer's own may lie just above its
+        /// longest run, and so be kind to it.
+        answer_limit: f64,
+        /// The limit of the default: the same, unless another suits the default better. If it was never granted as much as
+        /// the answer gets, both are compared at the largest that it was granted.
         limit: f64,
         /// Whether the default was never granted as much as the answer gets.
         is_short: bool,
@@ -48,20 +52,21 @@ pub enum Comparison {
     },
 }
 
-/// Pairing needs at least this many shared instances.
-const LEAST_SHARED: usize = 10;
 /// More limits than this are not tried for the default.
 const MOST_LIMITS: usize = 64;
-/// With more arms than this, every so manyth says how arms differ.
-const MOST_ARMS: usize = 1000;
-/// Steps of EM that find the common mean.
-const STEPS: usize = 12;
-/// Spreads that are considered, beside none.
-const SPREADS: u32 = 14;
-/// How likely it is that arms do not differ at all, beside each of these.
-const NO_SPREAD: f64 = 2.0;
-/// How many runs the common variance counts for in that of an arm.
-const BORROWED: f64 = 3.0;
+/// The default gets another limit than the answer if that is better by so many standard errors. A single run that needs
+/// longer is one standard error, whatever the price.
+const NOISE: f64 = 1.5;
+/// Where no run fails, arms may well be alike.
+const USUAL: Belief = Belief {
+    no_spread: 2.0,
+    halvings: 5.0,
+};
+/// Where some runs fail, arms rarely fail alike.
+const FAILING: Belief = Belief {
+    no_spread: 0.1,
+    halvings: 4.0,
+};
 
 /// What is known of one arm's gain.
 #[derive(Debug, Clone, Copy)]
@@ -87,17 +92,11 @@ impl Estimate {
             deviations,
         })
     }
-
-    /// Variance of the mean, with part of what is common to all arms.
-    fn variance(&self, common: f64) -> f64 {
-        let runs = self.runs as f64;
-        (self.deviations + BORROWED * common) / (runs - 1.0 + BORROWED) / runs
-    }
 }
 
 impl Evidence {
-    /// Compares the answer with the default configuration at the limit that suits the default best, or if limits are
-    /// `fixed` at the limit of the answer.
+    /// Compares the answer with the default configuration: both at the limit that the answer was granted, unless another suits
+    /// the default better by more than noise. If limits are `fixed`, both at the limit of the answer.
     pub fn against_default(&self, best: &Recommendation, price: &Price, fixed: bool) -> Comparison {
         let first = ArmId::from_index(0);
         if best.pull.arm == first {
@@ -114,49 +113,57 @@ impl Evidence {
             .fold(0.0, f64::max);
         let is_short = !fixed && reached < best.pull.limit.get();
         let short = Limit::new(reached).ok().filter(|_| is_short);
-        let own_limit = short.unwrap_or(best.pull.limit);
+        let own_limit = match short {
+            Some(short) => short,
+            None if fixed => best.pull.limit,
+            None => self.granted_between(best.pull.limit, reached),
+        };
         let limit = if fixed || is_short {
             Some(own_limit)
         } else {
-            self.best_limit_of(first, best.pull.limit, price)
+            self.limit_beside(first, own_limit, price)
         };
-        let Some(limit) = limit else {
+        let Some((limit, of_first)) = limit.and_then(|limit| {
+            let known = Estimate::of(self.gains(first, limit, price))?;
+            Some((limit, known))
+        }) else {
             return unknown;
         };
-        let best = &Recommendation {
-            pull: Pull::new(best.pull.arm, own_limit),
-            ..*best
-        };
-        let (own, other) = (self.prior(own_limit, price), self.prior(limit, price));
-        let of_best = Estimate::of(self.gains(best.pull.arm, own_limit, price));
-        let of_first = Estimate::of(self.gains(first, limit, price));
-        let (Some(own), Some(other), Some(of_best), Some(of_first)) =
-            (own, other, of_best, of_first)
-        else {
+        let mut arms = gains::under(self, own_limit, price);
+        let mut head_start = (0.0, 0.0);
+        if limit != own_limit {
+            // All arms under the answer's limit say what the default is worth under its own, but for what arms gain by that.
+            head_start = gains::shift(self, first, (limit, own_limit), price);
+            let mut other = gains::under(self, limit, price);
+            other.retain(|of| of.arm == first);
+            arms.retain(|of| of.arm != first);
+            for of in &mut other {
+                of.gains
+                    .iter_mut()
+                    .for_each(|(_, gain)| *gain -= head_start.0);
+            }
+            arms.extend(other);
+        }
+        let place = |arm: ArmId| arms.iter().find(|of| of.arm == arm);
+        let both = place(best.pull.arm).zip(place(first));
+        let shared = both.and_then(|(best, first)| gains::shared(best, first));
+        let lost = shared.map_or(0.0, |_| gains::without_instances(&mut arms));
+        let belief = if self.counts().2 > 0 { FAILING } else { USUAL };
+        let pair = (best.pull.arm, first);
+        let Some(known) = posterior::posterior(&arms, pair, belief, lost, head_start) else {
             return unknown;
         };
-        let apart = Pair {
-            means: (of_best.mean, of_first.mean),
-            variances: (
-                of_best.variance(own.common),
-                of_first.variance(other.common),
-            ),
-            covariance: 0.0,
-        };
-        let paired = self.paired(best, limit, price);
-        let paired = paired.filter(|(_, pair)| pair.of_difference() < apart.of_difference());
-        let (shared, pair) = paired.unwrap_or((0, apart));
-        let is_same = limit == own_limit;
-        let (probability, difference, spread) = posterior(&own, &other, is_same, &pair);
+        let half = 1.96 * known.spread;
         Comparison::Compared {
-            probability,
-            difference,
-            interval: (difference - 1.96 * spread, difference + 1.96 * spread),
+            probability: known.probability,
+            difference: known.difference,
+            interval: (known.difference - half, known.difference + half),
+            answer_limit: own_limit.get(),
             limit: limit.get(),
             is_short,
             gain: of_first.mean,
             runs: of_first.runs,
-            shared,
+            shared: shared.unwrap_or(0),
         }
     }
 
@@ -213,6 +220,32 @@ impl Evidence {
             .map(move |run| run.gain(limit, price))
     }
 
+    /// The smallest limit from `least` to `most` that was granted.
+    fn granted_between(&self, least: Limit, most: f64) -> Limit {
+        let runs = self.pulled().flat_map(|(_, runs)| runs);
+        let reached = runs.map(|run| run.reach);
+        let smallest = reached
+            .filter(|reach| (least.get()..=most).contains(reach))
+            .fold(f64::INFINITY, f64::min);
+        Limit::new(smallest).unwrap_or(least)
+    }
+
+    /// The limit to compare an arm at beside an answer with the limit `wanted`: that one, unless the arm does better under
+    /// another by more than noise.
+    fn limit_beside(&self, arm: ArmId, wanted: Limit, price: &Price) -> Option<Limit> {
+        let best = self.best_limit_of(arm, wanted, price)?;
+        let reach = best.get().max(wanted.get());
+        let more = self
+            .reaching(arm, reach)
+            .map(|run| run.gain(best, price) - run.gain(wanted, price));
+        let is_better = Estimate::of(more).is_some_and(|more| {
+            let runs = more.runs as f64;
+            let error = (more.deviations / (runs - 1.0).max(1.0) / runs).sqrt();
+            more.mean > NOISE * error
+        });
+        Some(if is_better { best } else { wanted })
+    }
+
     /// The limit under which an arm did best; `wanted` if that is as good.
     fn best_limit_of(&self, arm: ArmId, wanted: Limit, price: &Price) -> Option<Limit> {
         let mut limits: Vec<f64> = self.of(arm).iter().map(|run| run.reach).collect();
@@ -228,253 +261,6 @@ impl Evidence {
         let best = gains.reduce(|best, other| if other.0 > best.0 { other } else { best });
         best.map(|(_, limit)| limit)
     }
-
-    /// How good arms are under this limit; none where no arm has two runs.
-    fn prior(&self, limit: Limit, price: &Price) -> Option<Prior> {
-        let known = |(arm, _)| Estimate::of(self.gains(arm, limit, price));
-        let arms: Vec<Estimate> = self.pulled().filter_map(known).collect();
-        let step = arms.len().div_ceil(MOST_ARMS).max(1);
-        let arms: Vec<Estimate> = arms.into_iter().step_by(step).collect();
-        let degrees: usize = arms.iter().map(|arm| arm.runs - 1).sum();
-        if degrees == 0 {
-            return None;
-        }
-        let deviations: f64 = arms.iter().map(|arm| arm.deviations).sum();
-        let size = arms.iter().map(|arm| arm.mean.abs()).fold(1e-6, f64::max);
-        // Gains that never vary are still known to a few digits only.
-        let common = (deviations / degrees as f64).max((1e-4 * size).powi(2));
-        Some(Prior { arms, common })
-    }
-
-    /// The two arms on the instances that both ran on.
-    fn paired(&self, best: &Recommendation, limit: Limit, price: &Price) -> Option<(usize, Pair)> {
-        let by_instance = |arm: ArmId, limit: Limit| {
-            let mut gains: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
-            for run in self.reaching(arm, limit.get()) {
-                if let Some(instance) = run.instance {
-                    let (sum, count) = gains.entry(instance).or_default();
-                    *sum += run.gain(limit, price);
-                    *count += 1.0;
-                }
-            }
-            gains
-        };
-        let of_best = by_instance(best.pull.arm, best.pull.limit);
-        let of_first = by_instance(ArmId::from_index(0), limit);
-        let both: Vec<(f64, f64)> = of_best
-            .iter()
-            .filter_map(|(instance, (sum, count))| {
-                let (other, others) = of_first.get(instance)?;
-                Some((sum / count, other / others))
-            })
-            .collect();
-        let shared = both.len();
-        if shared < LEAST_SHARED {
-            return None;
-        }
-        let count = shared as f64;
-        let mean = |of: fn(&(f64, f64)) -> f64| both.iter().map(of).sum::<f64>() / count;
-        let (a, b) = (mean(|pair| pair.0), mean(|pair| pair.1));
-        let moment = |of: &dyn Fn(f64, f64) -> f64| {
-            let sum: f64 = both.iter().map(|pair| of(pair.0 - a, pair.1 - b)).sum();
-            sum / (count - 1.0) / count
-        };
-        let variances = (moment(&|x, _| x * x), moment(&|_, y| y * y));
-        let most = 0.99 * (variances.0 * variances.1).sqrt();
-        let pair = Pair {
-            means: (a, b),
-            variances,
-            covariance: moment(&|x, y| x * y).clamp(-most, most),
-        };
-        (variances.0 > 0.0 && variances.1 > 0.0).then_some((shared, pair))
-    }
-}
-
-/// Two means, and how sure they are.
-#[derive(Debug, Clone, Copy)]
-struct Pair {
-    means: (f64, f64),
-    variances: (f64, f64),
-    covariance: f64,
-}
-
-impl Pair {
-    /// Variance of their difference.
-    fn of_difference(&self) -> f64 {
-        self.variances.0 + self.variances.1 - 2.0 * self.covariance
-    }
-}
-
-/// What all arms say under one limit.
-struct Prior {
-    arms: Vec<Estimate>,
-    /// Variance of single runs, common to all arms.
-    common: f64,
-}
-
-/// The model with one spread of the arms around their common mean.
-#[derive(Debug, Clone, Copy)]
-struct Model {
-    /// Variance of arms around the mean.
-    spread: f64,
-    mean: f64,
-    /// Variance of that mean.
-    unsure: f64,
-    /// Share of arms that lie around it; the others lie anywhere below.
-    core: f64,
-    /// Density of the others, which are worse.
-    anywhere: f64,
-    /// How well it explains all arms.
-    log_evidence: f64,
-}
-
-impl Prior {
-    /// The model with every spread that is considered: none, and a few on a logarithmic scale, each as likely.
-    fn models(&self) -> Vec<Model> {
-        let means = self.arms.iter().map(|arm| arm.mean);
-        let (low, high) = means.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), mean| {
-            (low.min(mean), high.max(mean))
-        });
-        let wide = high - low + self.common.sqrt();
-        let spreads = (0..SPREADS).map(|k| (wide * 0.5_f64.powf(f64::from(k) / 2.0), 1.0));
-        std::iter::once((0.0, NO_SPREAD))
-            .chain(spreads)
-            .map(|(spread, weight)| self.model(spread * spread, wide, weight))
-            .collect()
-    }
-
-    fn model(&self, spread: f64, wide: f64, weight: f64) -> Model {
-        let anywhere = 1.0 / wide;
-        let mut sorted: Vec<f64> = self.arms.iter().map(|arm| arm.mean).collect();
-        sorted.sort_by(f64::total_cmp);
-        // The better half: what matters is how the good arms lie.
-        let mut model = Model {
-            spread,
-            mean: sorted[sorted.len() * 3 / 4],
-            unsure: 0.0,
-            core: 0.8,
-            anywhere,
-            log_evidence: 0.0,
-        };
-        for step in 0..=STEPS {
-            let (mut weights, mut sum, mut cores, mut evidence) = (0.0, 0.0, 0.0, 0.0);
-            for arm in &self.arms {
-                let variance = arm.variance(self.common);
-                let (core, density) = model.membership(arm.mean, variance);
-                evidence += density.ln();
-                cores += core;
-                weights += core / (spread + variance);
-                sum += core * arm.mean / (spread + variance);
-            }
-            model.unsure = 1.0 / weights.max(1e-300);
-            model.log_evidence = evidence + 0.5 * model.unsure.ln() + weight.ln();
-            if step < STEPS && weights > 0.0 {
-                model.mean = sum / weights;
-                model.core = (cores + 4.0) / (self.arms.len() as f64 + 5.0);
-            }
-        }
-        model
-    }
-}
-
-impl Model {
-    /// How likely an arm with this mean belongs to the core, and the density of its mean.
-    fn membership(&self, mean: f64, variance: f64) -> (f64, f64) {
-        let total = self.spread + variance;
-        let off = (mean - self.mean).powi(2) / (2.0 * total);
-        let core = self.core * (-off).exp() / (2.0 * std::f64::consts::PI * total).sqrt();
-        // Only worse arms lie anywhere: what looks much better than the rest is shrunk towards it.
-        let anywhere = if mean < self.mean { self.anywhere } else { 0.0 };
-        let density = (core + (1.0 - self.core) * anywhere).max(f64::MIN_POSITIVE);
-        (core / density, density)
-    }
-}
-
-/// Probability that the first is larger, mean of the difference, and its standard deviation.
-fn posterior(own: &Prior, other: &Prior, is_same: bool, pair: &Pair) -> (f64, f64, f64) {
-    let (own, other) = (own.models(), other.models());
-    let highest = |models: &[Model]| {
-        models
-            .iter()
-            .map(|of| of.log_evidence)
-            .fold(f64::NEG_INFINITY, f64::max)
-    };
-    let (most, most_other) = (highest(&own), highest(&other));
-    let (mut total, mut larger, mut sum, mut squares) = (0.0, 0.0, 0.0, 0.0);
-    let mut add = |weight: f64, (mean, variance): (f64, f64)| {
-        total += weight;
-        sum += weight * mean;
-        squares += weight * (mean * mean + variance);
-        larger += weight
-            * if variance > 0.0 {
-                Normal::standard().cdf(mean / variance.sqrt())
-            } else {
-                0.5
-            };
-    };
-    for (k, a) in own.iter().enumerate() {
-        let of_a = (a.log_evidence - most).exp();
-        let range = if is_same { k..k + 1 } else { 0..other.len() };
-        for b in &other[range] {
-            let of_b = if is_same {
-                1.0
-            } else {
-                (b.log_evidence - most_other).exp()
-            };
-            let weight = of_a * of_b;
-            if weight < 1e-9 {
-                continue;
-            }
-            let (core_a, _) = a.membership(pair.means.0, pair.variances.0);
-            let (core_b, _) = b.membership(pair.means.1, pair.variances.1);
-            for (first, of_first) in [(Some(a), core_a), (None, 1.0 - core_a)] {
-                for (second, of_second) in [(Some(b), core_b), (None, 1.0 - core_b)] {
-                    add(
-                        weight * of_first * of_second,
-                        difference(pair, first, second, is_same),
-                    );
-                }
-            }
-        }
-    }
-    let mean = sum / total;
-    (
-        larger / total,
-        mean,
-        (squares / total - mean * mean).max(0.0).sqrt(),
-    )
-}
-
-/// Mean and variance of the difference, each arm in the core of a model or anywhere.
-fn difference(pair: &Pair, a: Option<&Model>, b: Option<&Model>, is_same: bool) -> (f64, f64) {
-    // The gain of Kalman's filter for both at once: prior variances over prior and observed ones.
-    let far = 1e6 * (pair.variances.0 + pair.variances.1);
-    let prior = |model: Option<&Model>, mean: f64| match model {
-        Some(model) => (model.mean, model.spread, model.unsure),
-        None => (mean, far, 0.0),
-    };
-    let (mean_a, spread_a, unsure_a) = prior(a, pair.means.0);
-    let (mean_b, spread_b, unsure_b) = prior(b, pair.means.1);
-    let (s, t, c) = (
-        spread_a + pair.variances.0,
-        spread_b + pair.variances.1,
-        pair.covariance,
-    );
-    let determinant = s * t - c * c;
-    let (x, y) = (pair.means.0 - mean_a, pair.means.1 - mean_b);
-    // Rows of prior * (prior + observed)^-1.
-    let (aa, ab) = (spread_a * t / determinant, -spread_a * c / determinant);
-    let (ba, bb) = (-spread_b * c / determinant, spread_b * s / determinant);
-    let mean = (mean_a + aa * x + ab * y) - (mean_b + ba * x + bb * y);
-    let of_difference = spread_a * (1.0 - aa + ba) + spread_b * (1.0 - bb + ab);
-    // How the difference moves with each of the common means.
-    let (by_a, by_b) = (1.0 - aa + ba, -1.0 - ab + bb);
-    let unsure = if is_same && a.is_some() && b.is_some() {
-        (by_a + by_b).powi(2) * unsure_a
-    } else {
-        by_a * by_a * unsure_a + by_b * by_b * unsure_b
-    };
-    (mean, of_difference.max(0.0) + unsure)
 }
 
 impl Comparison {

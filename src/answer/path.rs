@@ -34,7 +34,7 @@ pub struct Change {
     pub to: Option<Value>,
 }
 
-/// The steps from one arm to another, the most valuable first; `predict` gives the gain of each configuration. Empty if
+/// The steps from one arm to another, each the change that helps most there; `predict` gives the gain of each configuration. Empty if
 /// they do not differ.
 pub fn path(
     space: &Space,

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{Evidence, FinishedRun};
+use crate::resource::Resource;
 use crate::round::ArmId;
 
 /// What people look at, by what the target reports.
@@ -130,24 +131,25 @@ fn values_of<'a>(
 }
 
 impl Values {
-    /// `solved 92.1 %, PAR10 14.2 s, mean time 3.1 s`; `amount` writes consumptions.
-    pub fn in_words(&self, amount: impl Fn(f64) -> String) -> String {
-        let mean = amount(self.mean_consumption);
+    /// `solved 92.1 %, PAR10 14.2 s, mean time 3.1 s`.
+    pub fn in_words(&self, resource: Resource) -> String {
+        let what = match resource {
+            Resource::Wall | Resource::Cpu => "time",
+            Resource::Work => "work",
+            Resource::Memory => "peak memory",
+        };
+        let mean = format!("mean {what} {}", resource.amount(self.mean_consumption));
         match (self.terms, self.score) {
             (Terms::Solved, _) => format!(
-                "solved {:.1} %, PAR10 {}, mean time {mean}",
+                "solved {:.1} %, PAR10 {}, {mean}",
                 100.0 * self.solved,
-                amount(self.par10)
+                resource.amount(self.par10)
             ),
             (Terms::Score, Some(score)) => {
-                format!(
-                    "mean {} {}, mean time {mean}",
-                    self.score_name,
-                    four_digits(score)
-                )
+                format!("mean {} {}, {mean}", self.score_name, four_digits(score))
             }
             (Terms::Score | Terms::Reward, _) => {
-                format!("mean reward {:.4}, mean time {mean}", self.reward)
+                format!("mean reward {:.4}, {mean}", self.reward)
             }
         }
     }
@@ -190,7 +192,7 @@ mod tests {
             (0.5, 51.0, 6.0)
         );
         assert_eq!(
-            values.in_words(crate::quantity::seconds),
+            values.in_words(Resource::Wall),
             "solved 50.0 %, PAR10 51 s, mean time 6 s"
         );
         assert_eq!(evidence.values(ArmId::from_index(0), 11.0), None);
@@ -206,8 +208,12 @@ mod tests {
         }
         let values = evidence.values(ArmId::from_index(0), 10.0).unwrap();
         assert_eq!(
-            values.in_words(crate::quantity::seconds),
+            values.in_words(Resource::Cpu),
             "mean score 25000, mean time 1 s"
+        );
+        assert_eq!(
+            values.in_words(Resource::Work),
+            "mean score 25000, mean work 1"
         );
         assert_eq!(four_digits(0.012_344), "0.01234");
         assert_eq!(four_digits(1.5e-9), "1.500e-9");

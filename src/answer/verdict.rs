@@ -28,7 +28,7 @@ pub struct Verdict {
     pub unchanged_since: Option<u64>,
     /// What more pulls are expected to bring, where that was looked at.
     pub outlook: Option<Outlook>,
-    /// What changed from the default, the most valuable change first, where that was looked at.
+    /// What changed from the default, each step the change that helps most there, where that was looked at.
     pub path: Vec<PathStep>,
 }
 
@@ -111,7 +111,7 @@ impl Verdict {
             quantity(resource, best.pull.limit.get())
         );
         if let Some(values) = self.values {
-            use_it.extend([" ", &capitalised(&values.in_words(amount)), "."]);
+            use_it.extend([" ", &capitalised(&values.in_words(resource)), "."]);
         }
         let compared = self.comparison.map(|comparison| match comparison {
             Comparison::IsDefault => {
@@ -134,7 +134,7 @@ impl Verdict {
         });
         let mut sentences = vec![use_it];
         sentences.extend(compared);
-        sentences.push(format!("{}.", capitalised(&limit.in_words(amount))));
+        sentences.push(format!("{}.", capitalised(&limit.in_words(resource))));
         sentences.extend(self.still_moves());
         sentences
     }
@@ -179,12 +179,17 @@ impl Afforded {
 
 impl LimitReason {
     /// `the longest of 1105 runs took 56 ms, and 1 in 1106 runs is expected to take longer`.
-    pub fn in_words(&self, amount: impl Fn(f64) -> String) -> String {
-        let longest = amount(self.longest);
+    pub fn in_words(&self, resource: Resource) -> String {
+        let most = resource.amount(self.longest);
+        let (largest, took, more) = if resource.is_time() {
+            ("longest", "took", "take longer")
+        } else {
+            ("largest", "used", "use more")
+        };
         match (self.runs, self.cut_off) {
-            (1, 0) => format!("the only run under this limit took {longest}"),
+            (1, 0) => format!("the only run under this limit {took} {most}"),
             (runs, 0) => format!(
-                "the longest of {runs} runs took {longest}, and 1 in {} runs is expected to take longer than that",
+                "the {largest} of {runs} runs {took} {most}, and 1 in {} runs is expected to {more} than that",
                 runs + 1
             ),
             (runs, cut_off) => format!("the limit cuts off {cut_off} of {runs} runs"),

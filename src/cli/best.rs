@@ -122,7 +122,7 @@ fn pareto(history: &History, format: BestFormat) -> Result<Exit, Failure> {
         }
         for (arm, limit, values) in front {
             let (label, limit) = (words.arm(arm), words.amount(limit));
-            let shown = values.in_words(|value| words.amount(value));
+            let shown = values.in_words(words.resource);
             let pulls = quantity::counted(values.runs as u64, "pull");
             writeln!(to, "{label}: {shown}; {pulls} up to {limit}")?;
         }

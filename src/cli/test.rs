@@ -405,7 +405,7 @@ impl TestOutcome {
                 writeln!(to)?;
                 let step_name = format!("step {place}");
                 writeln!(to, "{step_name:9} {change}")?;
-                writeln!(to, "          {}", tested.values.in_words(amount))?;
+                writeln!(to, "          {}", tested.values.in_words(words.resource))?;
                 if let Some(Some(differences)) = read.steps.get(step) {
                     let text = differences.in_words(&tested.values, amount);
                     writeln!(to, "          against the step before: {text}")?;
@@ -420,7 +420,7 @@ impl TestOutcome {
             };
             writeln!(to)?;
             writeln!(to, "{role:9} {}", words.arm(tested.arm))?;
-            writeln!(to, "          {}", tested.values.in_words(amount))?;
+            writeln!(to, "          {}", tested.values.in_words(words.resource))?;
             if let Some(differences) = &tested.against_default {
                 let text = differences.in_words(&tested.values, amount);
                 writeln!(to, "          against the default: {text}")?;

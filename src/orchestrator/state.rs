@@ -472,7 +472,11 @@ impl State {
                 let same = believed.find(|pair| pair.pull.limit == settled.pull.limit);
                 Some(same.unwrap_or(settled))
             };
-            let best = settle(playing.policy.answer(at)?)?;
+            let best = match at {
+                None => playing.policy.answer(None)?,
+                Some(limit) => self.between_limits(playing, limit)?,
+            };
+            let best = settle(best)?;
             // What is said of the answer and the default holds here too: a policy may prefer an arm that it hardly knows.
             let default = self.evidence.better_default(&best, price, at.is_some());
             Some(default.and_then(settle).unwrap_or(best))
@@ -486,6 +490,27 @@ impl State {
                 ask(&playing)
             }
         }
+    }
+
+    /// What the policy recommends under this limit. If it lies between two limits of the grid: the better of the answers at
+    /// both, as far as their runs show it under this one.
+    fn between_limits(&self, playing: &Playing, limit: Limit) -> Option<Recommendation> {
+        let policy = &playing.policy;
+        let below = policy.answer(Some(limit))?;
+        let mut limits = playing.problem.limits.as_slice().iter().copied();
+        let Some(above) = limits.find(|above| *above > limit) else {
+            return Some(below);
+        };
+        if below.pull.limit == limit {
+            return Some(below);
+        }
+        let both = [Some(below), policy.answer(Some(above))];
+        let known = both.into_iter().flatten().filter_map(|pair| {
+            let price = &playing.problem.price;
+            self.evidence.estimate(pair.pull.arm, limit, price)
+        });
+        let best = known.reduce(|best, other| if other.gain > best.gain { other } else { best });
+        Some(best.unwrap_or(below))
     }
 
     /// The pair to use if the run stopped now.

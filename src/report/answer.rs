@@ -56,7 +56,7 @@ pub struct Answer {
     pub pastes: Vec<Paste>,
     /// What it is compared with.
     pub against: Vec<Rival>,
-    /// What changed from the default: in words, and what the model says it is worth. The most valuable change first.
+    /// What changed from the default: in words, and what the model says it is worth. Each step is the change that helps most there.
     pub path: Vec<(String, Num)>,
 }
 
@@ -98,7 +98,7 @@ pub fn answer(history: &History, pairs: &Pairs<'_>) -> Option<Answer> {
         sentences: verdict.sentences(&arm, history.resource()),
         why_limit: verdict
             .limit
-            .map_or(String::new(), |limit| limit.in_words(amount)),
+            .map_or(String::new(), |limit| limit.in_words(history.resource())),
         values: verdict.values,
         default: verdict.comparison,
         default_words: verdict
@@ -201,7 +201,7 @@ fn rivals(
                 if is_short {
                     "default (arm 1), at the largest limit it was granted; compared there"
                 } else {
-                    "default (arm 1), at its best limit"
+                    "default (arm 1)"
                 },
                 &known,
             )

@@ -190,6 +190,15 @@ use Shape::{
     Whole, Words,
 };
 
+/// The section that a key belongs to, if there is exactly one.
+pub(super) fn section_with(key: &str) -> Option<&'static str> {
+    let sections = [&SCENARIO, &COMMAND, &ARMS, &LIMITS, &PRICE, &BUDGET];
+    let has_it = |section: &&&Section| section.keys.iter().any(|known| known.name == key);
+    let mut found = sections.iter().filter(has_it);
+    let only = found.next()?;
+    found.next().is_none().then_some(only.name)
+}
+
 #[rustfmt::skip]
 pub(super) static SCENARIO: Section = section!("scenario", "A captime scenario: what to tune, and how.", [
         key("name", Text, "the name of the file", "The name of the run's folder: letters, digits, `-`, `_`, `.`"),
@@ -233,6 +242,7 @@ pub(super) static WRAPPER: Section = section!("wrapper", "A wrapper of AClib, Pa
         key("quality", Shape::Section(&QUALITY), "a run that succeeded is worth 1", "How the quality or cost that it reports becomes a reward"),
         optional("instances", Instances, "As for `command`. Words after the first are what the old call passes as specifics"),
         optional("test", Instances, "Instances held out for testing the answer"),
+        optional("expect", Shape::Section(&EXPECT), "The answers that instances are known to have: `SAT` or `UNSAT`, or costs with `quality`. Any other is a failure, `wrong answer`. A plain `SUCCESS` is always accepted"),
         optional("env", Other(env), "Environment variables, with placeholders"),
         key("directory", Text, "the scenario's folder", "Where the wrapper runs"),
         key("contain", Words(&["off", "pids", "full"]), "`pids` where possible", "What the program is kept from. `pids`: other processes, and changes to control groups. `full`: also the network, and it has its own empty `/tmp` and `/dev/shm`"),
@@ -265,7 +275,7 @@ pub(super) static REWARD: Section = section!("reward", "How the reward is read."
 ]);
 
 #[rustfmt::skip]
-pub(super) static EXPECT: Section = section!("expect", "The answers that instances are known to have: exit codes, or scores. One of the two.", [
+pub(super) static EXPECT: Section = section!("expect", "The answers that instances are known to have: exit codes, scores, or what a wrapper reports. One of the two.", [
         optional("column", Whole(2), "The word of an instance's line that is its answer, counted from 1. It is not part of `{instance}`. Instances without it, or with `-`, accept any answer"),
         optional("name", Shape::Map(&AnyOf(&[Scalar, List(&Scalar)])), "Patterns on the instance's name, each with its answer or a list of them. The first that matches counts"),
 ]);

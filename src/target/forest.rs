@@ -19,7 +19,7 @@ use std::sync::{Arc, mpsc};
 use super::{Ended, Ending, Ends, Failing, Guard, Measured, Outcome, Start, Target};
 use crate::listed;
 use crate::round::{Observation, Pull};
-use crate::scenario::{self, Guards, Levels, ScoreForm, ScorePlace, Template};
+use crate::scenario::{self, Guards, Levels, ScoreForm, ScorePlace, ScoreScale, Template};
 use crate::space::{Configuration, Space, Value};
 use captime_forest::engine::{self, EngineError, EngineOutcome};
 use captime_forest::{
@@ -393,15 +393,28 @@ pub fn as_command(forest: &scenario::Forest, space: &Space, binary: &Path) -> sc
     }
 }
 
-/// The same with the score behind the reward, where the reward is in proportion to it.
+/// The same with the score behind the reward.
 pub fn scored(
     mut command: scenario::Command,
     forest: &scenario::Forest,
     data: &Dataset,
 ) -> scenario::Command {
-    let (pointer, worst, best) = match (data.task(), forest.reward) {
-        (Task::Regression, _) => ("/rmse", data.worst_error(forest.normalise), 0.0),
-        (Task::Classification, Metric::Accuracy) => ("/accuracy", 0.0, 1.0),
+    let share = ScoreScale::linear(0.0, 1.0);
+    let (pointer, scale) = match (data.task(), forest.reward) {
+        (Task::Regression, _) => {
+            let worst = data.worst_error(forest.normalise);
+            ("/rmse", ScoreScale::linear(worst, 0.0))
+        }
+        (Task::Classification, Metric::Accuracy) => ("/accuracy", share),
+        (Task::Classification, Metric::Auc) => ("/auc", share),
+        (Task::Classification, Metric::LogLoss) => (
+            "/log_loss",
+            ScoreScale {
+                is_log_loss: true,
+                ..share
+            },
+        ),
+        // Any other metric is shown as its reward.
         (Task::Classification, _) => return command,
     };
     command.reward = scenario::Reward::Score {
@@ -409,7 +422,7 @@ pub fn scored(
             place: ScorePlace::Stdout,
             form: ScoreForm::Json(pointer.into()),
         },
-        scale: Some(scenario::ScoreScale { worst, best }),
+        scale: Some(scale),
     };
     command
 }

@@ -5,7 +5,7 @@
 //!
 //! let stdout = "c some log\nResult for ParamILS: SAT, 1.25, 0, 0, 12345\n";
 //! let result = result_of(stdout).unwrap();
-//! assert_eq!((result.status, result.runtime), (Status::Success, Some(1.25)));
+//! assert_eq!((result.status, result.runtime), (Status::Sat, Some(1.25)));
 //! ```
 
 use std::sync::LazyLock;
@@ -15,7 +15,11 @@ use regex::Regex;
 /// How a run ended, by its wrapper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// `SAT`, `UNSAT` or `SUCCESS`.
+    /// Solved: the instance is satisfiable.
+    Sat,
+    /// Solved: the instance is unsatisfiable.
+    Unsat,
+    /// Succeeded, without saying more.
     Success,
     /// Out of time. Some wrappers also report this when out of memory.
     Timeout,
@@ -81,7 +85,9 @@ fn crashed(misc: impl Into<String>) -> WrapperResult {
 
 fn status(word: &str) -> Option<Status> {
     match word.to_ascii_uppercase().as_str() {
-        "SAT" | "UNSAT" | "SUCCESS" => Some(Status::Success),
+        "SAT" => Some(Status::Sat),
+        "UNSAT" => Some(Status::Unsat),
+        "SUCCESS" => Some(Status::Success),
         "TIMEOUT" => Some(Status::Timeout),
         "CRASHED" => Some(Status::Crashed),
         "ABORT" => Some(Status::Abort),
@@ -167,12 +173,7 @@ mod tests {
             "Result of this algorithm run:",
         ] {
             let line = format!("{head} SAT, 1.5, 10, 0.25, 77, some, data");
-            let expected = (
-                Status::Success,
-                Some(1.5),
-                Some(0.25),
-                "some, data".to_owned(),
-            );
+            let expected = (Status::Sat, Some(1.5), Some(0.25), "some, data".to_owned());
             assert_eq!(result(&line), expected, "{head}");
         }
         let short = result("Result for GPS: TIMEOUT, 5, 99, cut off");

@@ -118,11 +118,12 @@ fn the_line_to_paste_has_no_option_that_the_engine_refuses() {
 
 #[test]
 fn a_scenario_may_reward_classes_by_auc_or_log_loss() {
-    let mut rewards = Vec::new();
-    for (reward, isolation) in [
-        ("auc", "thread"),
-        ("auc", "process"),
-        ("log_loss", "thread"),
+    let mut figures = Vec::new();
+    for (reward, isolation, words) in [
+        ("auc", "thread", "mean AUC "),
+        ("auc", "process", "mean AUC "),
+        ("log_loss", "thread", "mean log loss "),
+        ("log_loss", "process", "mean log loss "),
     ] {
         let test_run = TestRun::new(&scenario(&format!(
             "predict: zone, reward: {reward}, isolation: {isolation}"
@@ -131,21 +132,37 @@ fn a_scenario_may_reward_classes_by_auc_or_log_loss() {
         test_run.run(0, &["--quiet"]);
         let (rows, _) = expect(&test_run.captime(&["export", "runs/forest"]), 0);
         let mut table = csv::Reader::from_reader(rows.as_bytes());
-        let place = table
-            .headers()
-            .unwrap()
-            .iter()
-            .position(|name| name == "reward");
-        let all: Vec<String> = table
+        let header = table.headers().unwrap().clone();
+        let place = |name| header.iter().position(|column| column == name).unwrap();
+        let (reward_at, score_at) = (place("reward"), place("score"));
+        let all: Vec<[f64; 2]> = table
             .records()
-            .map(|row| row.unwrap()[place.unwrap()].to_owned())
+            .map(|row| {
+                let row = row.unwrap();
+                [reward_at, score_at].map(|place| row[place].parse().unwrap())
+            })
             .collect();
         assert_eq!(all.len(), 3);
-        rewards.push(all);
+        for [worth, score] in &all {
+            let exact = if reward == "auc" {
+                *score
+            } else {
+                (-score).exp()
+            };
+            assert!((worth - exact).abs() < 1e-9, "{reward}: {worth} {score}");
+        }
+        let (best, _) = expect(&test_run.captime(&["best"]), 0);
+        assert!(best.contains(words), "{best}");
+        figures.push(all);
     }
-    // A separate process computes the same reward, and another reward is another number.
-    assert_eq!(rewards[0], rewards[1]);
-    assert_ne!(rewards[0], rewards[2]);
+    // A separate process computes the same figures, and another reward is another number.
+    let is_near = |a: &[[f64; 2]], b: &[[f64; 2]]| {
+        let mut both = a.as_flattened().iter().zip(b.as_flattened());
+        both.all(|(a, b)| (a - b).abs() < 1e-9)
+    };
+    assert!(is_near(&figures[0], &figures[1]), "{figures:?}");
+    assert!(is_near(&figures[2], &figures[3]), "{figures:?}");
+    assert!(!is_near(&figures[0], &figures[2]), "{figures:?}");
     for (keys, reason) in [
         (
             "predict: zone, engine: smartcore, reward: auc",

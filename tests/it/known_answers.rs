@@ -323,6 +323,61 @@ fn memory_is_limited_and_priced_where_it_is_exact() {
     expect(&test_run.captime(&["report", "s"]), 0);
 }
 
+/// A forest in its own process, and any command on a node, have their memory limited and priced as a local command has.
+#[test]
+fn memory_of_forests_and_on_nodes_is_limited_and_priced() {
+    let launch = format!(
+        "slots: {{launch: [[{}, agent]]}}",
+        env!("CARGO_BIN_EXE_captime")
+    );
+    // A fit needs about 1 MiB.
+    let forest = "
+name: s
+target: {forest: {data: houses.csv, predict: price, isolation: process}}
+arms: {grid: {trees: [5, 20]}}
+limits: {of: memory, grid: [512KiB, 400MiB], wall: 60s}
+budget: {rounds: 10}
+policy: uniform
+slots: 1
+pin: never
+";
+    for (scenario, least) in [(forest, [6e5; 2]), (REMEMBERING, [4e6, 80e6])] {
+        for slots in ["slots: 1", &launch] {
+            let test_run = TestRun::new(&scenario.replace("slots: 1", slots));
+            test_run.write("houses.csv", &crate::test_run::houses(120));
+            if !captime_limit::detect().is_memory_exact() {
+                // A node finds out itself.
+                if slots != launch {
+                    let (_, said) = expect(&test_run.captime(&["run", "s.yaml"]), 2);
+                    assert!(said.contains("exact memory limits"), "{said}");
+                }
+                continue;
+            }
+            let (summary, _) = test_run.run(0, &[]);
+            assert!(summary.contains("of memory"), "{summary}");
+            let (pulls, outcomes) = story(&test_run.run_folder("s"));
+            let mut kinds = std::collections::BTreeSet::new();
+            for outcome in &outcomes {
+                let pull = pulls.iter().find(|pull| pull.round.0 == outcome.outcome);
+                let pull = pull.unwrap();
+                let limit = pull.limit.get();
+                let least = least[pull.arm.index()];
+                let is_cut_off = least >= limit;
+                kinds.insert(is_cut_off);
+                assert_eq!(outcome.censored, is_cut_off.then_some(limit), "{outcome:?}");
+                assert_eq!(outcome.reward.is_some(), !is_cut_off, "{outcome:?}");
+                assert_eq!(outcome.node.is_some(), slots == launch, "{outcome:?}");
+                if !is_cut_off {
+                    let used = outcome.consumption.unwrap();
+                    assert_eq!(used, outcome.memory.unwrap() as f64);
+                    assert!(least < used && used <= limit, "{outcome:?}");
+                }
+            }
+            assert_eq!(kinds.len(), 2, "{pulls:?}");
+        }
+    }
+}
+
 #[test]
 fn memory_needs_processes() {
     let test_run = TestRun::new(

@@ -93,6 +93,12 @@ fn a_test_of_recorded_runs_agrees_with_exact_par10() {
     );
     assert!(text.contains("figures are too good"), "{text}");
     assert!(text.contains("against the default: PAR10 -"), "{text}");
+    // A limit between two of the grid is judged by the runs that reach it.
+    let best = json(&scene, &["best", "replayed", "--limit", "2s"]);
+    assert_eq!(
+        (&best["limit"], &best["configuration"]["name"]),
+        (&2.0.into(), &"fast".into())
+    );
     // Both tests are in the report.
     let page = json(&scene, &["report", "replayed", "--out", "-"]);
     let on: Vec<&Value> = page["tests"]
@@ -120,23 +126,18 @@ budget: {rounds: 6}
 slots: 1
 ";
 
-#[test]
-fn a_killed_test_goes_on_where_it_was() {
-    let scene = TestRun::new(NOTED);
-    scene.run(0, &["--quiet"]);
-    std::fs::remove_file(scene.path().join("noted.txt")).unwrap();
-    let args = ["test", "noted", "--seeds", "4"];
+/// Starts this test and kills it as soon as so many of its runs have ended.
+fn kill_after(scene: &TestRun, args: &[&str], test: &std::path::Path, outcomes: usize) {
     let mut child = scene
-        .command(&args)
+        .command(args)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let test = scene.run_folder("noted").join("tests/1");
     let since = Instant::now();
     loop {
         let text = std::fs::read_to_string(test.join("journal.jsonl")).unwrap_or_default();
-        if text.matches("{\"outcome\"").count() >= 3 {
+        if text.matches("{\"outcome\"").count() >= outcomes {
             break;
         }
         assert!(
@@ -147,6 +148,16 @@ fn a_killed_test_goes_on_where_it_was() {
     }
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
+}
+
+#[test]
+fn a_killed_test_goes_on_where_it_was() {
+    let scene = TestRun::new(NOTED);
+    scene.run(0, &["--quiet"]);
+    std::fs::remove_file(scene.path().join("noted.txt")).unwrap();
+    let args = ["test", "noted", "--seeds", "4"];
+    let test = scene.run_folder("noted").join("tests/1");
+    kill_after(&scene, &args, &test, 3);
     let (text, said) = expect(&scene.captime(&args), 0);
     assert!(said.contains("24 runs in all; resuming after "), "{said}");
     assert!(
@@ -419,4 +430,48 @@ slots: 1
         said.contains("not all configurations between the default and the answer were recorded"),
         "{said}"
     );
+}
+
+/// The arms that an ablation adds are the same after a kill, and no run that ended is repeated.
+#[test]
+fn a_killed_ablation_resumes_with_the_arms_it_added() {
+    let test_run = TestRun::new(
+        "name: listed
+target:
+  command: [sh, -c, 'echo {a}{b}{c} >> noted.txt; sleep 0.05; echo score=0.{b}{a}']
+  reward: {stdout: 'score=(\\S+)', worst: 0, best: 1}
+arms: {list: [{a: 1, b: 1, c: 1}, {a: 3, b: 4, c: 2}]}
+limits: {of: wall, grid: [20s]}
+policy: uniform
+budget: {rounds: 24}
+slots: 1
+",
+    );
+    test_run.run(0, &["--quiet"]);
+    std::fs::remove_file(test_run.path().join("noted.txt")).unwrap();
+    let args = ["test", "--ablation", "--seeds", "3"];
+    let folder = test_run.run_folder("listed").join("tests/1");
+    kill_after(&test_run, &args, &folder, 5);
+    // The report of the run names the test that has not ended.
+    expect(&test_run.captime(&["report", "listed"]), 0);
+    let (text, said) = expect(&test_run.captime(&args), 0);
+    assert!(said.contains("12 runs in all; resuming after "), "{said}");
+    assert!(text.contains("step 3    "), "{text}");
+    let (pulls, outcomes) = story(&folder);
+    assert_eq!((pulls.len(), outcomes.len()), (12, 12));
+    let arms: std::collections::BTreeSet<usize> =
+        pulls.iter().map(|pull| pull.arm.index()).collect();
+    assert_eq!(arms.len(), 4, "{pulls:?}");
+    assert!(outcomes.iter().all(|outcome| outcome.reward.is_some()));
+    let noted = || std::fs::read_to_string(test_run.path().join("noted.txt")).unwrap();
+    // The run that was killed may have been noted twice.
+    let count = noted().lines().count();
+    assert!((12..=13).contains(&count), "{}", noted());
+    let tested = json(&test_run, &args);
+    let steps = tested["arms"].as_array().unwrap();
+    let worth = |step: &Value| step["against_step_before"]["score"]["mean"].as_f64();
+    let all: f64 = steps[1..].iter().filter_map(worth).sum();
+    assert!((all - 0.32).abs() < 1e-9, "{tested}");
+    assert_eq!(noted().lines().count(), count, "nothing is run again");
+    assert!(!test_run.run_folder("listed").join("tests/2").exists());
 }

@@ -280,6 +280,16 @@ fn ask_starts_from_an_earlier_run_too() {
 }
 
 #[test]
+fn a_start_in_the_wrong_place_is_sent_to_the_right_one() {
+    let test_run = TestRun::new(&format!("{FIRST}start: {{run: runs/first}}\n"));
+    let (_, said) = expect(&test_run.captime(&["check", "s.yaml"]), 2);
+    assert!(
+        said.contains("`start` is a key of `arms`: write it there"),
+        "{said}"
+    );
+}
+
+#[test]
 fn mistakes_name_the_place() {
     let test_run = after_first();
     for (start, line) in [

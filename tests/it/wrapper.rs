@@ -154,3 +154,45 @@ fn a_wrapper_runs_like_any_target_and_mistakes_have_their_place() {
         assert!(stderr.contains(part), "{part}: {stderr}");
     }
 }
+
+#[test]
+fn a_wrapper_with_a_wrong_answer_has_failed() {
+    let listed = "  instances: list.txt\n  expect: {column: 2}\n";
+    let run = TestRun::new(&scenario(listed));
+    run.write("wrapper.sh", OLD);
+    run.write("list.txt", "a.cnf SAT\nb.cnf UNSAT 17\nc.cnf -\n");
+    let wrong = "wrong answer: SAT, but UNSAT is expected";
+    for (mode, instance, failure) in [
+        ("SAT", "1", ""),
+        ("SAT", "2", wrong),
+        ("SAT", "3", ""),
+        ("UNSAT", "2", ""),
+        ("SUCCESS", "2", ""),
+    ] {
+        let brought = pull(&run, &[&format!("mode={mode}"), "--instance", instance]);
+        let said = brought["failure"].as_str().unwrap_or_default();
+        assert_eq!(said, failure, "{mode} {instance}: {brought}");
+    }
+    // The answer is not passed on; what follows it is.
+    assert!(
+        called(&run).starts_with("own {x} b.cnf 17 60 "),
+        "{}",
+        called(&run)
+    );
+    let costs = "  call: new\n  quality: {worst: 10, best: 0}\n  instances: [a.cnf, b.cnf]\n  \
+                 expect: {name: {a.cnf: 7.50, b.cnf: 7}}\n";
+    let run = TestRun::new(&scenario(costs));
+    run.write("wrapper.sh", NEW);
+    let right = pull(&run, &["mode=SUCCESS", "--instance", "a.cnf"]);
+    assert_eq!(right["outcome"], "rewarded", "{right}");
+    let other = pull(&run, &["mode=SUCCESS", "--instance", "b.cnf"]);
+    assert_eq!(other["failure"], "wrong answer: 7.5, but 7 is expected");
+    let bad = TestRun::new(&scenario(
+        "  instances: [a.cnf]\n  expect: {name: {a.cnf: 10}}\n",
+    ));
+    let (_, stderr) = expect(&bad.captime(&["check", "s.yaml"]), 2);
+    assert!(
+        stderr.contains("or `SAT` or `UNSAT` of a wrapper"),
+        "{stderr}"
+    );
+}

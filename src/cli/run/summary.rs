@@ -289,11 +289,7 @@ impl AnswerText<'_> {
         )?;
         writeln!(to, "gain      {}", gain_in_words(&best))?;
         if let Some(values) = verdict.values {
-            writeln!(
-                to,
-                "values    {}",
-                values.in_words(|value| words.amount(value))
-            )?;
+            writeln!(to, "values    {}", values.in_words(words.resource))?;
         }
         if let Some(comparison) = verdict.comparison {
             writeln!(

@@ -10,7 +10,7 @@ const armName = (data, arm) => {
 /** What a pair brings, in its users' terms: name and value of each. */
 function inTerms(values, resource) {
   if (!values) return [];
-  const time = ["Mean time", amount(resource, values.mean_consumption)];
+  const time = [{work: "Mean work", memory: "Mean peak memory"}[resource] || "Mean time", amount(resource, values.mean_consumption)];
   if (values.terms === "solved") return [["Solved", percent(values.solved)], ["PAR10", amount(resource, values.par10)], time];
   if (values.terms === "score" && values.score !== null) return [[`Mean ${values.score_name}`, number(values.score)], time];
   return [["Mean reward", number(values.reward)], time];
@@ -30,7 +30,7 @@ function answerSection(data) {
   const blocks = [h("p", {class: "lead", id: "learned"}, answer.sentences.join(" ")), h("div", {class: "answer"},
     h("div", {},
       h("div", {class: "tiles"},
-        tile("Limit", amount(resource, answer.limit), {wall: "wall time", cpu: "CPU time", work: "units of work"}[resource]),
+        tile("Limit", amount(resource, answer.limit), {wall: "wall time", cpu: "CPU time", work: "units of work", memory: "peak memory"}[resource]),
         first && tile(first[0], first[1], others.map(([name, value]) => `${name} ${value}`).join(", ")),
         tile("Gain", number(answer.gain, 3), `95 % interval ${number(answer.low, 3)} to ${number(answer.high, 3)}`),
         tile(status.failed ? "Censored or failed" : "Censored", percent(answer.censored), `of ${several(answer.pulls, "pull")} that reached this limit`)),
@@ -70,7 +70,7 @@ function pathTable(path) {
     h("thead", {}, h("tr", {}, h("th", {}, "Change"), h("th", {class: "n"}, "Gain, by the model"), h("th", {}, ""))),
     h("tbody", {}, path.map(([change, worth]) => h("tr", {}, h("td", {class: "wrap"}, short(change, 160)), h("td", {class: "n"}, signed(worth)),
       h("td", {}, h("meter", {min: 0, max: largest, value: Math.max(0, worth), "aria-label": `${change}: ${signed(worth)}`}))))))),
-    h("p", {class: "note"}, "From the default to the answer, one parameter at a time, the most valuable first. The worth is what the random forest of “What matters?” predicts at the answer’s limit; captime test --ablation measures it.")];
+    h("p", {class: "note"}, "From the default to the answer, one parameter at a time: at each step the change that helps most. The worth is what the random forest of “What matters?” predicts at the answer’s limit; captime test --ablation measures it.")];
 }
 
 /** All arms by reward and consumption, and those that no other beats in both. */

@@ -144,7 +144,9 @@ impl Read {
 fn is_possible(answer: &str, reward: &Reward) -> bool {
     match reward {
         Reward::Exit(codes) => codes.iter().any(|code| code.to_string() == answer),
-        Reward::Score { .. } => answer.trim().parse::<f64>().is_ok(),
-        Reward::Wrapper { .. } => false,
+        Reward::Wrapper { scale: None } => matches!(answer, "SAT" | "UNSAT"),
+        Reward::Score { .. } | Reward::Wrapper { scale: Some(_) } => {
+            answer.trim().parse::<f64>().is_ok()
+        }
     }
 }

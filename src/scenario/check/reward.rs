@@ -162,10 +162,7 @@ pub(super) fn needed_scale(check: &mut Check<'_>, fields: &mut Fields<'_>) -> Op
         check.fault(best?.at, Fault::SameWorstBest { value: worst });
         return None;
     }
-    Some(ScoreScale {
-        worst,
-        best: best_value,
-    })
+    Some(ScoreScale::linear(worst, best_value))
 }
 
 /// A list of exit codes, or one.

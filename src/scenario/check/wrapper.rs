@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::budget::flat;
 use super::command::Surroundings;
-use super::{Check, Fields, reward};
+use super::{Check, Fields, expect, reward};
 use crate::scenario::Fault;
 use crate::scenario::arguments::{Arguments, ParamsForm};
 use crate::scenario::keys;
@@ -67,6 +68,9 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Command> {
         inner.finish(check);
         scale.map(Some)
     });
+    let expect = fields
+        .take(check, "expect")
+        .map(|node| expect::read(check, node));
     let surroundings = Surroundings::read(check, &mut fields);
     fields.finish(check);
     let own = words?.into_iter().map(Template::literal);
@@ -82,5 +86,9 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Command> {
         own: BTreeMap::new(),
     };
     let reward = (vec![0], Reward::Wrapper { scale: scale? });
-    Some(surroundings?.command(check, arguments, Stdin::Empty, reward))
+    let mut command = surroundings?.command(check, arguments, Stdin::Empty, reward);
+    if let Some(expect) = flat(expect)? {
+        expect.apply(check, &mut command);
+    }
+    Some(command)
 }

@@ -4,6 +4,7 @@ use super::Fault;
 use crate::nearest::nearest;
 use crate::policy::PolicyError;
 use crate::round::LimitError;
+use crate::scenario::keys::section_with;
 use crate::space::SpaceError;
 use crate::space::open::PointError;
 
@@ -169,7 +170,15 @@ impl Fault {
             Self::NoScenario { .. } | Self::Empty => {
                 text("`captime init` writes a scenario to start from")
             }
-            Self::UnknownKey { key, known, .. } => choose("keys", key, known.iter().copied()),
+            Self::UnknownKey {
+                section,
+                key,
+                known,
+            } => match section_with(key).filter(|other| other != section) {
+                Some("scenario") => Some(format!("`{key}` belongs at the top level")),
+                Some(other) => Some(format!("`{key}` is a key of `{other}`: write it there")),
+                None => choose("keys", key, known.iter().copied()),
+            },
             Self::NoValue { .. } => text("write a value after the colon, or remove the key"),
             Self::WrongType { .. } | Self::OutOfRange { .. } => instead(self),
             Self::ForestValue { expected, .. } => Some(format!("write {expected}")),
@@ -276,7 +285,7 @@ impl Fault {
                 "write the answer behind the instance, in the file that lists them: `a.cnf 10`",
             ),
             Self::ImpossibleAnswer { .. } => text(
-                "expect one of the codes of `reward: {exit: [10, 20]}`, or a number if the reward is a score",
+                "expect one of the codes of `reward: {exit: [10, 20]}`, a number if the reward is a score, or `SAT` or `UNSAT` of a wrapper",
             ),
             Self::ConsumptionWithoutGuard => {
                 text("add the guard `wall: 60s` to `limits`, and pass `{limit}` to the program")

@@ -360,11 +360,26 @@ pub struct ScoreScale {
     pub worst: f64,
     /// Worth 1.
     pub best: f64,
+    /// The score is a log loss, worth exp(-score) whatever `worst` and `best` are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_log_loss: bool,
 }
 
 impl ScoreScale {
+    /// A reward in proportion to the score.
+    pub fn linear(worst: f64, best: f64) -> Self {
+        Self {
+            worst,
+            best,
+            is_log_loss: false,
+        }
+    }
+
     /// The reward of a score, and whether it was clamped to [0, 1]. Not a number stays that.
     pub fn reward(self, score: f64) -> (f64, bool) {
+        if self.is_log_loss {
+            return ((-score).exp(), false);
+        }
         let reward = (score - self.worst) / (self.best - self.worst);
         if reward.is_nan() {
             (reward, false)

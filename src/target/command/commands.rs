@@ -214,7 +214,12 @@ impl Commands {
                 (Some(_), Reward::Wrapper { scale }) => {
                     let result = wrapped(report, *scale, start.pull.limit);
                     used.is_past = result == Ok(None);
-                    result.and_then(|reading| reading.ok_or_else(|| Failing::new("out of time")))
+                    result.and_then(|found| {
+                        let (reading, answer) = found.ok_or_else(|| Failing::new("out of time"))?;
+                        let wrong = answer.map(|answer| self.contradicted(start, &answer, &answer));
+                        wrong.transpose().map_err(Failing::new)?;
+                        Ok(reading)
+                    })
                 }
                 (Some(exit), _) => self
                     .reading(start, exit, report, scratch)
@@ -284,30 +289,28 @@ impl Commands {
                 self.with_source(start, report, scratch, &source.place, read)
             }
         }?;
-        self.contradicted(start, exit, &reading)?;
+        match reward {
+            Reward::Exit(_) => {
+                self.contradicted(start, &exit.to_string(), &format!("exit code {exit}"))?;
+            }
+            Reward::Score { .. } | Reward::Wrapper { .. } => {
+                self.contradicted(start, &reading.text, &reading.text)?;
+            }
+        }
         Ok(reading)
     }
 
-    /// Refuses an answer that is known to be wrong.
-    fn contradicted(&self, start: &Start, exit: i32, reading: &Reading) -> Result<(), String> {
+    /// Refuses an answer that is known to be wrong. `said` is how people are told what the answer was.
+    fn contradicted(&self, start: &Start, answer: &str, said: &str) -> Result<(), String> {
         let Command {
-            expect,
-            instances,
-            reward,
-            ..
+            expect, instances, ..
         } = &self.command;
         let instance = start.pull.instance.map(|place| place as usize);
         let instance = instance.and_then(|place| instances.get(place));
         let (Some(expect), Some(instance)) = (expect, instance) else {
             return Ok(());
         };
-        let (answer, said) = match reward {
-            Reward::Exit(_) => (exit.to_string(), format!("exit code {exit}")),
-            Reward::Score { .. } | Reward::Wrapper { .. } => {
-                (reading.text.clone(), reading.text.clone())
-            }
-        };
-        match expect.contradicts(instance, &answer) {
+        match expect.contradicts(instance, answer) {
             Some(right) => Err(format!(
                 "wrong answer: {said}, but {} is expected",
                 right.join(" or ")
@@ -393,14 +396,14 @@ impl Commands {
     }
 }
 
-/// What the result line of a wrapper says: a reward, or nothing if it ran out of time.
+/// What the result line of a wrapper says: a reward and the answer if it names one, or nothing if it ran out of time.
 ///
 /// Wrappers report how a run ended on that line, so their exit code says nothing.
 fn wrapped(
     report: &Report,
     scale: Option<ScoreScale>,
     limit: Limit,
-) -> Result<Option<Reading>, Failing> {
+) -> Result<Option<(Reading, Option<String>)>, Failing> {
     let stdout = report.stdout.as_ref().map_or_else(String::new, |kept| {
         let (head, tail) = (&kept.head, &kept.tail);
         // What was dropped lies between lines of its own.
@@ -418,7 +421,7 @@ fn wrapped(
     };
     // GenericWrapper4AC reports a run that is out of memory as one that is out of time.
     let is_out_of_memory = result.misc.contains("memory limit was exceeded");
-    match result.status {
+    let answer = match result.status {
         Status::Timeout if !is_out_of_memory => return Ok(None),
         Status::Crashed => return Err(said("the wrapper reports a crash")),
         Status::Abort => return Err(said("the wrapper asks to stop this configuration")),
@@ -427,31 +430,35 @@ fn wrapped(
             let guard = Some(Guard::Memory);
             return Err(Failing { guard, ..failing });
         }
-        Status::Success => {}
-    }
+        Status::Sat => Some("SAT".to_owned()),
+        Status::Unsat => Some("UNSAT".to_owned()),
+        Status::Success => None,
+    };
     // Success past the cutoff counts as out of time, as for ParamILS and SMAC.
     if result.runtime.is_some_and(|runtime| runtime > limit.get()) {
         return Ok(None);
     }
     let text = result.line;
     let Some(scale) = scale else {
-        return Ok(Some(Reading {
+        let reading = Reading {
             text,
             score: None,
             reward: 1.0,
             is_clamped: false,
-        }));
+        };
+        return Ok(Some((reading, answer)));
     };
     let cost = result
         .cost
         .ok_or_else(|| Failing::new("the wrapper reports no cost"))?;
     let (reward, is_clamped) = scale.reward(cost);
-    Ok(Some(Reading {
+    let reading = Reading {
         text,
         score: Some(cost),
         reward,
         is_clamped,
-    }))
+    };
+    Ok(Some((reading, Some(cost.to_string()))))
 }
 
 /// A pull that could not be run, through no fault of its own.

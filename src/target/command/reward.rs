@@ -280,7 +280,7 @@ mod tests {
                 place: ScorePlace::Stdout,
                 form,
             },
-            scale: scale.map(|(worst, best)| ScoreScale { worst, best }),
+            scale: scale.map(|(worst, best)| ScoreScale::linear(worst, best)),
         }
     }
 
