@@ -322,7 +322,7 @@ fn commands_start_clean(bench: &mut TestBench) {
         output: Output::Capture { limit: 10_000 },
         ..Launch::new(["sh", "-c", "chrt -p $$"])
     };
-    let report = stage.launch(&chrt, &wall(15_000)).unwrap();
+    let report = bench.launch(&chrt, &wall(15_000)).unwrap();
     let scheduled = report.stdout.unwrap().text();
     assert!(scheduled.contains("policy: SCHED_OTHER\n"), "{scheduled}");
     // 3 is its book, 4 the folder it lists them in.
