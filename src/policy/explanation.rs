@@ -321,9 +321,9 @@ impl Weighed {
         if self.width.is_finite() && left > 0.0 && self.count > 0 {
             let pulls = self.count as f64 * ((self.width / left).powi(2) - 1.0);
             let more = counted(pulls.ceil().max(1.0) as u64, "more pull");
-            text += &format!(
-                "; if both means stay as they are, the shrinking width of the chosen pair does that after about {more} of it"
-            );
+            text += "; if both means stay as they are, the shrinking width of the chosen pair does that after about ";
+            text += &more;
+            text += " of it";
         }
         text
     }

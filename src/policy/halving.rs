@@ -53,7 +53,7 @@ struct Place {
 
 /// Where the schedule was when it gave a pull its turn.
 #[derive(Debug, Clone, Copy, Serialize)]
-struct Rung {
+struct InBracket {
     /// The rung, counted from 1.
     rung: u32,
     /// How many a bracket has.
@@ -66,7 +66,7 @@ struct Rung {
     runs: u32,
 }
 
-impl TurnState for Rung {
+impl TurnState for InBracket {
     fn in_words(self, _: Option<&Weighed>, _: Option<&Weighed>) -> Turn {
         let Self { rung, rungs, .. } = self;
         let arms = counted(self.arms as u64, "arm");
@@ -106,7 +106,7 @@ pub struct Halving {
     /// The first of the common instances of this rung.
     first_instance: u32,
     places: Vec<Place>,
-    last: Last<usize, Rung>,
+    last: Last<usize, InBracket>,
 }
 
 /// Builds the policy.
@@ -210,7 +210,7 @@ impl Policy for Halving {
         self.last = Last::turn(
             place.arm * points + k,
             self.after(place).map(|after| after.arm * points + k),
-            Rung {
+            InBracket {
                 rung: self.rung + 1,
                 rungs: self.rungs(),
                 arms: self.places.len(),

@@ -62,17 +62,6 @@ policies! {
 #[cfg(test)]
 mod conformance;
 
-/// The example of CONTRIBUTING.md: its file and its line, through the same macro as the list above.
-#[cfg(test)]
-#[path = "../../tests/fixtures"]
-mod walk_through {
-    use super::*;
-
-    policies! {
-        EpsilonGreedy => epsilon_greedy,
-    }
-}
-
 pub use explanation::{Explanation, Turn, Weighed, Why};
 pub use kind::PolicyParameters;
 pub use known::Known;
@@ -151,4 +140,15 @@ pub trait Policy: Send {
 
     /// Why the last choice was made. Call it directly after `choose`.
     fn explain(&self) -> Explanation;
+}
+
+/// The example of CONTRIBUTING.md: its file and its line, through the same macro as the list above.
+#[cfg(test)]
+#[path = "../../tests/fixtures"]
+mod walk_through {
+    use super::*;
+
+    policies! {
+        EpsilonGreedy => epsilon_greedy,
+    }
 }

@@ -102,7 +102,7 @@ impl VirtualRun for Repetition<'_> {
         if self.course.add(&landed.seen, &self.setting.problem.price) {
             self.curve.push(self.regret);
         }
-        if self.course.rounds % ROUNDS_PER_NEWS == 0 {
+        if self.course.rounds.is_multiple_of(ROUNDS_PER_NEWS) {
             (self.news)(ROUNDS_PER_NEWS);
         }
         ControlFlow::Continue(())

@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn pulls_land_in_the_order_in_which_they_end() {
-        let order = |costs: &[f64], slots| {
+        let order = |costs: Vec<f64>, slots| {
             let mut queue = Queue {
-                costs: costs.to_vec().into_iter(),
+                costs: costs.into_iter(),
                 launched: 0,
                 landed: vec![],
             };
@@ -110,13 +110,13 @@ mod tests {
             queue.landed
         };
         // The third is launched at 1 s, so it ends at 3 s, together with the first.
-        assert_eq!(order(&[3.0, 1.0, 2.0], 2), [2, 1, 3]);
-        assert_eq!(order(&[3.0, 1.0, 2.0], 0), [1, 2, 3]);
+        assert_eq!(order(vec![3.0, 1.0, 2.0], 2), [2, 1, 3]);
+        assert_eq!(order(vec![3.0, 1.0, 2.0], 0), [1, 2, 3]);
         // The second takes half a second at least, and the sixth ends the run.
         assert_eq!(
-            order(&[0.4, 0.1, 1.0, 1.0, 1.0, 1.0, 1.0], 1),
+            order(vec![0.4, 0.1, 1.0, 1.0, 1.0, 1.0, 1.0], 1),
             [1, 2, 3, 4, 5, 6]
         );
-        assert_eq!(order(&[0.7, 0.1], 2), [2, 1]);
+        assert_eq!(order(vec![0.7, 0.1], 2), [2, 1]);
     }
 }

@@ -169,7 +169,7 @@ fn wrong_arrows_would_be_found() {
 /// The files and functions that a text names: `orchestrator/run.rs`, `Run::next`.
 fn named(text: &str) -> (Vec<&str>, Vec<(&str, &str)>) {
     let quoted = || text.split('`').skip(1).step_by(2);
-    let files = quoted().filter(|word| word.ends_with(".rs"));
+    let files = quoted().filter(|word| word.rsplit_once('.').is_some_and(|(_, end)| end == "rs"));
     let functions = quoted().filter_map(|word| word.split('(').next()?.split_once("::"));
     (files.collect(), functions.collect())
 }

@@ -388,7 +388,7 @@ fn arms_that_ended_nearly_everywhere_do_not_outdo_one_that_ended_everywhere() {
     // Forty arms on twelve instances. The best one ends everywhere in 4 s; the others are as fast, but never end on one or
     // two instances. While those are open, the others must not be expected to bring more than all there is.
     let row = |arm: usize| -> Vec<f64> {
-        let ends = |j: usize| arm == 17 || (j + arm) % 7 > 0;
+        let ends = |j: usize| arm == 17 || !(j + arm).is_multiple_of(7);
         (0..12).map(|j| if ends(j) { 4.0 } else { NEVER }).collect()
     };
     let matrix: Matrix = (0..40).map(row).collect();
