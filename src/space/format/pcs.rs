@@ -648,10 +648,19 @@ fn test_text(
                 )),
                 (false, _) => {
                     let words = listed(&|code| codes.contains(&code) != *is_negated)?;
-                    if words.is_empty() {
-                        return refused();
+                    let is_ordered =
+                        matches!(space.parameters()[*parameter].domain, Domain::Ordered(_));
+                    match values.last() {
+                        _ if !words.is_empty() => {
+                            Ok(format!("{} in {{{words}}}", name(*parameter)?))
+                        }
+                        // No value at all: the order has nothing above its last one.
+                        Some(last) if is_ordered && format == Format::Pcs && !is_clause => {
+                            let last = word(&last.to_string(), format)?;
+                            Ok(format!("{} > {last}", name(*parameter)?))
+                        }
+                        _ => refused(),
                     }
-                    Ok(format!("{} in {{{words}}}", name(*parameter)?))
                 }
             }
         }

@@ -347,8 +347,14 @@ fn limits_hold_inside_the_control_groups_of_slurm() {
     }
     expect(&slurm.run(&test_run, &marker, "10").output().unwrap(), 0);
     let outcomes = outcomes(&test_run);
+    // The arms take turns, but slots do not wait for each other.
     let of_memory = |outcome: &&Value| outcome["guard"] == "memory";
-    assert_eq!(outcomes.iter().filter(of_memory).count(), 8, "{outcomes:?}");
+    let (cut, ended): (Vec<_>, Vec<_>) = outcomes.iter().partition(of_memory);
+    assert!((6..=10).contains(&cut.len()), "{outcomes:?}");
+    assert!(
+        ended.iter().all(|outcome| outcome["reward"] == 1.0),
+        "{outcomes:?}"
+    );
     for outcome in &outcomes {
         let seen = format!("seen-{}", outcome["outcome"]);
         let seen = std::fs::read_to_string(test_run.path().join(seen)).unwrap();
