@@ -263,9 +263,24 @@ impl Staged {
     }
 
     /// The arm with the largest posterior mean among those with data.
+    fn leader(&self) -> Option<usize> {
+        self.ranked_with_data().next()
+    }
+
+    /// The arm to answer with: the largest posterior mean less its standard deviation. Of many arms that may be best, the
+    /// largest mean alone is often that of one that is hardly known.
     fn best(&self) -> Option<usize> {
-        let mut order = self.order.iter().map(|arm| *arm as usize);
-        order.find(|arm| self.belief.arms[*arm].has_data())
+        let least = |arm: &usize| {
+            let arm = &self.belief.arms[*arm];
+            arm.mean - arm.variance.sqrt()
+        };
+        let arms = self.ranked_with_data();
+        arms.rev().max_by(|a, b| least(a).total_cmp(&least(b)))
+    }
+
+    fn ranked_with_data(&self) -> impl DoubleEndedIterator<Item = usize> {
+        let arms = self.order.iter().map(|arm| *arm as usize);
+        arms.filter(|arm| self.belief.arms[*arm].has_data())
     }
 }
 
@@ -400,9 +415,8 @@ impl Policy for Staged {
     }
 
     fn best_arms(&self, count: usize) -> Vec<ArmId> {
-        let arms = self.order.iter().map(|arm| *arm as usize);
-        let seen = arms.filter(|arm| self.belief.arms[*arm].has_data());
-        seen.take(count).map(ArmId::from_index).collect()
+        let arms = self.ranked_with_data().take(count);
+        arms.map(ArmId::from_index).collect()
     }
 
     fn explain(&self) -> Explanation {

@@ -28,7 +28,7 @@ impl Staged {
         let drawn = self.is_for_draws(&window).then(|| self.draw(rng));
         drawn.flatten().unwrap_or_else(|| {
             if let Some((chosen, turn)) = self.halve(&window) {
-                let next = self.best().filter(|best| *best != chosen.arm);
+                let next = self.leader().filter(|best| *best != chosen.arm);
                 let next = next.map(|arm| Chosen { arm, ..chosen });
                 return Last::turn(chosen, next, turn);
             }
