@@ -24,16 +24,16 @@ const PCS: &str = "heur {a, b} [a]\nk [1, 100] [10]il\nk | heur in {b}\n{heur=b,
 
 #[test]
 fn a_space_is_printed_in_the_wanted_form_and_reads_back() {
-    let (yaml, told) = import("params.pcs", PCS, &[], 0);
+    let (yaml, stderr) = import("params.pcs", PCS, &[], 0);
     assert_eq!(
         yaml,
         "arms:\n  space:\n    heur: {choice: [a, b], default: a}\n    k: {integer: [1, 100], scale: log, default: 10, when: heur == b}\n  forbid:\n    - heur == b and k == 1\n"
     );
     assert!(
-        told.contains(
+        stderr.contains(
             "2 parameters, 1 of them conditional; conditions: 1; forbidden combinations: 1"
         ),
-        "{told}"
+        "{stderr}"
     );
     let (pcs, _) = import("space.yaml", &yaml, &["--to", "pcs-old"], 0);
     let (again, _) = import("again.pcs", &pcs, &[], 0);
@@ -42,17 +42,17 @@ fn a_space_is_printed_in_the_wanted_form_and_reads_back() {
 
 #[test]
 fn mistakes_show_their_line_and_leave_with_2() {
-    let (nothing, told) = import("params.pcs", PCS.replace("heur in", "heurr in"), &[], 2);
+    let (nothing, stderr) = import("params.pcs", PCS.replace("heur in", "heurr in"), &[], 2);
     assert!(nothing.is_empty());
-    assert!(told.contains("params.pcs:3:5"), "{told}");
-    assert!(told.contains("did you mean `heur`?"), "{told}");
-    let (_, told) = import(
+    assert!(stderr.contains("params.pcs:3:5"), "{stderr}");
+    assert!(stderr.contains("did you mean `heur`?"), "{stderr}");
+    let (_, stderr) = import(
         "params.pcs",
         PCS.replace("{a, b}", "{a b, b}").replace("[a]", "[b]"),
         &["--to", "irace"],
         0,
     );
-    assert!(told.contains("irace has no defaults"), "{told}");
+    assert!(stderr.contains("irace has no defaults"), "{stderr}");
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn a_scenario_of_another_tool_becomes_one_that_captime_checks() {
         command.assert().code(0)
     };
     let imported = captime(&["import", "scenario.txt"]);
-    let told = String::from_utf8_lossy(&imported.get_output().stderr).into_owned();
-    assert!(told.contains("`minR = 3` has no counterpart"), "{told}");
+    let stderr = String::from_utf8_lossy(&imported.get_output().stderr).into_owned();
+    assert!(stderr.contains("`minR = 3` has no counterpart"), "{stderr}");
     fs::write(
         folder.path().join("mine.yaml"),
         &imported.get_output().stdout,
@@ -82,16 +82,16 @@ fn a_scenario_of_another_tool_becomes_one_that_captime_checks() {
 }
 
 #[test]
-fn a_file_in_latin_1_is_read_and_the_user_told_once() {
+fn a_file_in_latin_1_is_read_with_one_warning() {
     let latin = b"# Gr\xf6\xdfe\na [0, 1] [0.5]\nb {x} [x] # \xe9\n";
-    let (yaml, told) = import("params.pcs", latin, &[], 0);
+    let (yaml, stderr) = import("params.pcs", latin, &[], 0);
     assert!(
         yaml.contains("a: {real: [0.0, 1.0], default: 0.5}"),
         "{yaml}"
     );
-    let lines = told.matches("Latin-1").count();
-    assert_eq!(lines, 1, "{told}");
-    assert!(told.contains("line 1: "), "{told}");
+    let lines = stderr.matches("Latin-1").count();
+    assert_eq!(lines, 1, "{stderr}");
+    assert!(stderr.contains("line 1: "), "{stderr}");
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("params.pcs"), latin).unwrap();
     let scenario = "target: {command: [echo, '{a}', '{b}']}\narms: {space: params.pcs}\nlimits: {max: 1s, grid: 2}\nbudget: {rounds: 3}\n";
@@ -113,17 +113,17 @@ fn a_pipe_is_refused_and_not_waited_for() {
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_captime"));
     let refused = command.arg("import").arg(&path).assert().code(2);
-    let told = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
-    assert!(told.contains("regular file"), "{told}");
+    let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(stderr.contains("regular file"), "{stderr}");
 }
 
 #[test]
-fn a_scenario_of_irace_is_told_from_a_space() {
+fn a_scenario_of_irace_is_not_taken_for_a_space() {
     let text = "maxExperiments = 1000\nparameterFile = \"./parameters.txt\"\n";
-    let (_, told) = import("scenario.txt", text, &[], 2);
-    assert!(told.contains("is a scenario of irace"), "{told}");
+    let (_, stderr) = import("scenario.txt", text, &[], 2);
+    assert!(stderr.contains("is a scenario of irace"), "{stderr}");
     assert!(
-        told.contains("import its parameter file \"./parameters.txt\""),
-        "{told}"
+        stderr.contains("import its parameter file \"./parameters.txt\""),
+        "{stderr}"
     );
 }

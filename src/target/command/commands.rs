@@ -300,7 +300,7 @@ impl Commands {
         Ok(reading)
     }
 
-    /// Refuses an answer that is known to be wrong. `said` is how people are told what the answer was.
+    /// Refuses an answer that is known to be wrong. `said` describes the answer in the message.
     fn contradicted(&self, start: &Start, answer: &str, said: &str) -> Result<(), String> {
         let Command {
             expect, instances, ..

@@ -52,13 +52,13 @@ fn number_after(text: &str, words: &str) -> f64 {
 }
 
 #[test]
-fn as_many_more_pulls_as_foretold_bring_the_runner_up_forward() {
+fn as_many_more_pulls_as_promised_bring_the_runner_up_forward() {
     for rounds in [30, 300, 3000] {
         let mut play = Play::new("rcucb");
         play.constant(rounds);
         let chosen = play.choose();
         let text = play.policy.explain().otherwise().unwrap();
-        let foretold = number_after(&text, "after about ");
+        let promised = number_after(&text, "after about ");
         let reward = if chosen.arm.index() == 0 { 0.6 } else { 0.5 };
         let mut pulls = 0.0;
         loop {
@@ -70,7 +70,7 @@ fn as_many_more_pulls_as_foretold_bring_the_runner_up_forward() {
         }
         // The logarithm grows meanwhile and widens the rarer arm more, so it happens a little sooner.
         assert!(
-            pulls <= foretold && pulls >= (0.3 * foretold).floor(),
+            pulls <= promised && pulls >= (0.3 * promised).floor(),
             "{pulls}: {text}"
         );
     }
@@ -110,7 +110,7 @@ fn what_had_to_be_played_first_and_what_was_drawn_say_so() {
 }
 
 /// The choices of a run of this policy, in words.
-fn told(spec: &str, arms: usize, is_rich: bool, slots: usize) -> Vec<(Explanation, String)> {
+fn explained(spec: &str, arms: usize, is_rich: bool, slots: usize) -> Vec<(Explanation, String)> {
     let values = (0..i64::try_from(arms).unwrap())
         .map(Value::Integer)
         .collect();
@@ -135,7 +135,7 @@ fn told(spec: &str, arms: usize, is_rich: bool, slots: usize) -> Vec<(Explanatio
     }
     let mut policy = PolicyKind::parse(spec).unwrap().build(&problem);
     let mut rng = Pcg64Mcg::seed_from_u64(3);
-    let mut told = vec![];
+    let mut explained = vec![];
     let mut under_way = vec![];
     for number in 1..=250 {
         let pull = policy.choose(Round(number), &mut rng);
@@ -150,7 +150,7 @@ fn told(spec: &str, arms: usize, is_rich: bool, slots: usize) -> Vec<(Explanatio
             by: None,
         };
         let text = as_text(&record, &explanation, &words);
-        told.push((explanation, text));
+        explained.push((explanation, text));
         policy.launched(Round(number), pull);
         under_way.push((Round(number), pull));
         if under_way.len() == slots {
@@ -164,14 +164,14 @@ fn told(spec: &str, arms: usize, is_rich: bool, slots: usize) -> Vec<(Explanatio
             policy.observe(round, seen.unwrap(), &mut rng);
         }
     }
-    told
+    explained
 }
 
 #[test]
 fn every_policy_says_why_with_numbers_that_mean_something_and_what_else_could_be() {
     for name in PolicyKind::NAMES {
         for (is_rich, slots) in [(true, 1), (true, 3), (false, 1)] {
-            for (explanation, text) in told(name, 6, is_rich, slots) {
+            for (explanation, text) in explained(name, 6, is_rich, slots) {
                 let has = |words: &str| text.contains(words);
                 assert!(has("\nwhy: ") && has("\nchosen: arm "), "{name}: {text}");
                 assert!(has("\notherwise: "), "{name}: {text}");
@@ -197,7 +197,7 @@ fn every_policy_says_why_with_numbers_that_mean_something_and_what_else_could_be
 #[test]
 fn draws_lie_around_what_is_said_to_be_believed() {
     for name in ["ts", "joint-ts", "similar-ts:sure=1"] {
-        let choices = told(name, 6, true, 1);
+        let choices = explained(name, 6, true, 1);
         let runner_ups = choices.iter().filter_map(|(explanation, _)| {
             explanation
                 .runner_up
@@ -225,7 +225,7 @@ fn draws_lie_around_what_is_said_to_be_believed() {
 
 #[test]
 fn an_arm_that_climbs_says_where_it_is_compared() {
-    let choices = told("similar-ts", 80, true, 1);
+    let choices = explained("similar-ts", 80, true, 1);
     let climbing = choices.iter().find(|(explanation, _)| {
         explanation
             .chosen
@@ -250,7 +250,7 @@ fn an_arm_that_climbs_says_where_it_is_compared() {
 
 #[test]
 fn a_turn_says_what_ends_it() {
-    let (_, text) = &told("halving", 6, true, 1)[2];
+    let (_, text) = &explained("halving", 6, true, 1)[2];
     insta::assert_snapshot!(text, @r"
     round 3: arm 3 (p=2) up to 1 s, chosen after 2 outcomes
     why: its turn in rung 1 of 4, with 6 arms left and 1 run of each at this limit; this is its run 1
@@ -262,7 +262,7 @@ fn a_turn_says_what_ends_it() {
       from 0 pulls, 0 of this arm in total, 0 under way
     otherwise: nothing: the schedule decides; the rung is over when each of 6 arms has had 1 run, then the better half by gain at this limit continues with about twice the limit
     ");
-    let race = told("race", 6, true, 1);
+    let race = explained("race", 6, true, 1);
     // The numbers of a turn, which programs read.
     let number = |explanation: &Explanation, role: &str, name: &str| {
         explanation.turn.as_ref()?.state[role][name].as_u64()

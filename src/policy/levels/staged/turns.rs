@@ -10,9 +10,9 @@ use super::{Chosen, Staged};
 use crate::policy::Why;
 use crate::policy::explanation::Last;
 
-/// Pulls at each limit of the climb: with a single one, an instance that nobody solves would raise the limits. The smaller
-/// limits add up to less than twice the run that ends first, because levels are at least [`STEP`](super::super::STEP) apart. So
-/// two pulls at each of them cost less than one at each and twice that run.
+/// Pulls at each limit while the climb is looking for a first result. One would be too few: a single instance that no arm
+/// solves would raise the limit. Two are still cheap. Levels are at least [`STEP`](super::super::STEP) apart, so the smaller
+/// limits add up to less than twice the run that ends first.
 const TRIES: u32 = 2;
 
 /// Arms whose means differ by less are equally good.
