@@ -2,10 +2,13 @@
 
 mod turns;
 
+use std::collections::HashMap;
+
 use rand::{Rng, RngExt};
 
 use super::arm::Shown;
 use super::belief::{Belief, MOST};
+use super::joining::Joining;
 use super::pooled::Pooled;
 use super::rungs::Window;
 use super::sequence::Sequence;
@@ -31,7 +34,6 @@ const PACE: f64 = 60.0;
 /// A pull under way.
 #[derive(Debug, Clone, Copy)]
 struct Launched {
-    round: Round,
     arm: usize,
     position: usize,
     level: usize,
@@ -54,8 +56,11 @@ pub(in crate::policy) struct Staged {
     pooled: Pooled,
     /// Consumption by account: one per level, the last for draws; pulls under way are charged what they should cost.
     accounts: [f64; MOST + 1],
-    pending: Vec<Launched>,
-    pending_of: Vec<u32>,
+    pending: HashMap<Round, Launched>,
+    /// Positions at which each arm is under way.
+    pending_at: Vec<Vec<usize>>,
+    joining: Joining,
+    is_list: bool,
     runs: u64,
     next_fit: u64,
     /// Pulls that were granted each level.
@@ -86,8 +91,10 @@ impl Staged {
             sequence: Sequence::new(problem.instances),
             pooled: Pooled::new(&limits, problem.instances),
             accounts: [0.0; MOST + 1],
-            pending: vec![],
-            pending_of: vec![0; problem.arms],
+            pending: HashMap::new(),
+            pending_at: vec![vec![]; problem.arms],
+            joining: Joining::new(problem.arms),
+            is_list: problem.space.is_some(),
             runs: 0,
             next_fit: 1,
             granted: [0; MOST],
@@ -114,9 +121,10 @@ impl Staged {
     }
 
     fn window(&self) -> Window {
-        let sweep = self.arms() as f64 * self.pooled.cost(0, self.top());
+        let arms = self.joining.joined();
+        let sweep = arms as f64 * self.pooled.cost(0, self.top());
         let floor = self.pooled.floor();
-        Window::new(&self.limits, self.arms(), self.spent() / sweep, floor)
+        Window::new(&self.limits, arms, self.spent() / sweep, floor)
     }
 
     /// Whether this round belongs to the draws: they have had less than their share.
@@ -135,13 +143,35 @@ impl Staged {
     }
 
     fn is_pending(&self, arm: usize, position: usize) -> bool {
-        self.pending_of[arm] > 0
-            && (self.pending.iter()).any(|pull| pull.arm == arm && pull.position == position)
+        self.pending_at[arm].contains(&position)
     }
 
     /// Whether a run there would bring something new.
     fn is_open(&self, arm: usize, position: usize, level: usize) -> bool {
         !self.belief.arms[arm].is_known(position, level) && !self.is_pending(arm, position)
+    }
+
+    /// Whether an arm takes part: it has joined, or was pulled without that.
+    fn takes_part(&self, arm: usize) -> bool {
+        self.joining.has_joined(arm) || self.belief.arms[arm].has_data()
+    }
+
+    /// Lets arms join for what was spent, in runs at the lowest limit worth one.
+    fn let_join(&mut self) {
+        let look = self.pooled.cost(0, self.pooled.floor());
+        self.joining.grow(self.spent() / look);
+    }
+
+    /// Draws the sequence of instances and the order of arms with the first pull.
+    fn begin(&mut self, pull: Pull) {
+        if self.sequence.is_drawn() {
+            return;
+        }
+        let first = pull.instance.unwrap_or(0);
+        self.sequence.begin(first);
+        if self.is_list {
+            self.joining.shuffle(first);
+        }
     }
 
     /// Moves an arm to its place in the order, given the mean it had.
@@ -267,12 +297,12 @@ impl Staged {
         self.ranked_with_data().next()
     }
 
-    /// The arm to answer with: the largest posterior mean less its standard deviation. Of many arms that may be best, the
+    /// The arm to answer with: the largest posterior mean less two standard deviations. Of many arms that may be best, the
     /// largest mean alone is often that of one that is hardly known.
     fn best(&self) -> Option<usize> {
         let least = |arm: &usize| {
             let arm = &self.belief.arms[*arm];
-            arm.mean - arm.variance.sqrt()
+            arm.mean - 2.0 * arm.variance.sqrt()
         };
         let arms = self.ranked_with_data();
         arms.rev().max_by(|a, b| least(a).total_cmp(&least(b)))
@@ -306,7 +336,7 @@ impl Policy for Staged {
             return;
         }
         let arm = self.estimates.launched(round, pull);
-        self.sequence.begin(pull.instance.unwrap_or(0));
+        self.begin(pull);
         let level = self.level_of(pull.limit.get());
         let position = self.position_of(pull, level);
         let account = self.account(level);
@@ -325,27 +355,26 @@ impl Policy for Staged {
             self.reorder(arm, before);
         }
         self.accounts[account] += charged;
-        self.pending_of[arm] += 1;
-        self.pending.push(Launched {
-            round,
+        self.let_join();
+        self.pending_at[arm].push(position);
+        let launched = Launched {
             arm,
             position,
             level,
             account,
             charged,
-        });
+        };
+        self.pending.insert(round, launched);
     }
 
     fn observe(&mut self, round: Round, seen: Observation, _: &mut dyn Rng) {
         let (arm, _) = self.estimates.observe(round, &seen);
-        let place = self.pending.iter().position(|pull| pull.round == round);
-        let known = place.map(|place| self.pending.remove(place));
+        let known = self.pending.remove(&round);
         let launched = known.unwrap_or_else(|| {
             let pull = seen.pull();
-            self.sequence.begin(pull.instance.unwrap_or(0));
+            self.begin(pull);
             let level = self.level_of(pull.limit.get());
             Launched {
-                round,
                 arm,
                 position: self.position_of(pull, level),
                 level,
@@ -354,7 +383,10 @@ impl Policy for Staged {
             }
         });
         if known.is_some() {
-            self.pending_of[launched.arm] -= 1;
+            let positions = &mut self.pending_at[launched.arm];
+            if let Some(place) = positions.iter().position(|own| *own == launched.position) {
+                positions.swap_remove(place);
+            }
         }
         let (shown, cost) = self.shown(&seen, launched.level);
         let cost = cost.map_or(launched.charged, |cost| self.pooled.charged(cost));
@@ -367,6 +399,7 @@ impl Policy for Staged {
         self.belief.learn(arm, launched.position, shown);
         self.reorder(arm, before);
         self.runs += 1;
+        self.let_join();
         if self.runs >= self.next_fit {
             self.fit();
         }
@@ -399,7 +432,8 @@ impl Policy for Staged {
         let more = arms.saturating_sub(before);
         self.estimates.add_arms(more);
         self.belief.add_arms(more);
-        self.pending_of.resize(before + more, 0);
+        self.pending_at.resize(before + more, vec![]);
+        self.joining.add_arms(more);
         self.is_beaten.resize(before + more, false);
         self.order.extend(before as u32..(before + more) as u32);
         self.sort();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::proposer::{FIRST, MOST_LISTED};
+use super::proposer::{MOST_LISTED, POOL};
 use super::{OpenSpace, Point};
 use crate::round::ArmId;
 
@@ -109,7 +109,7 @@ impl Opened {
 
     /// How many arms a policy may choose from that wants so many: enough for the first drawn ones, and no more than there are.
     pub fn pool(&self, wanted: usize) -> usize {
-        let first = FIRST + self.len() - self.drawn;
+        let first = POOL + self.len() - self.drawn;
         wanted.max(first).min(self.most).max(self.len())
     }
 

@@ -57,9 +57,9 @@ impl Staged {
 
     /// What has met the fewest instances at a level among these arms, and where it runs next.
     fn least_met(&self, arms: impl Iterator<Item = usize>, level: usize) -> Option<Chosen> {
-        let mut best: Option<(u32, Chosen)> = None;
+        let mut best: Option<(usize, Chosen)> = None;
         for arm in arms {
-            let met = self.belief.arms[arm].met[level] + self.pending_of[arm];
+            let met = self.belief.arms[arm].met[level] as usize + self.pending_at[arm].len();
             if best.as_ref().is_some_and(|(fewest, _)| met >= *fewest) {
                 continue;
             }
@@ -77,7 +77,7 @@ impl Staged {
 
     fn ranked(&self) -> impl Iterator<Item = usize> {
         let arms = self.order.iter().map(|arm| *arm as usize);
-        arms.filter(|arm| !self.is_beaten[*arm])
+        arms.filter(|arm| !self.is_beaten[*arm] && self.takes_part(*arm))
     }
 
     /// Nothing has ended yet: after some pulls at a limit the next larger one is tried, always with another arm and another
@@ -93,7 +93,8 @@ impl Staged {
             let count = self.estimates.arm_count(*arm);
             count.observed + count.pending
         };
-        let arm = (0..self.arms()).min_by_key(tried).unwrap_or(0);
+        let by_turn = |arm: &usize| (tried(arm), self.joining.place(*arm));
+        let arm = (0..self.arms()).min_by_key(by_turn).unwrap_or(0);
         let after = launched % self.sequence.instances;
         // All instances from there on, then further passes.
         let first_pass = (after..self.sequence.instances).chain(0..after);
@@ -112,7 +113,7 @@ impl Staged {
         let mut rungs: Vec<usize> = (window.lowest..=window.top).collect();
         rungs.sort_by(|a, b| self.accounts[*a].total_cmp(&self.accounts[*b]));
         rungs.into_iter().find_map(|level| {
-            let arms = window.arms(level, self.arms());
+            let arms = window.arms(level, self.joining.joined());
             let chosen = self.least_met(self.ranked().take(arms), level)?;
             let turn = LevelsTurn::Level {
                 rung: (level - window.lowest) as u32 + 1,
@@ -138,7 +139,7 @@ impl Staged {
             for arm in open.iter().filter(|arm| Some(**arm) != without) {
                 let of_arm = &self.belief.arms[*arm];
                 let normal: f64 = StandardNormal.sample(rng);
-                let variance = of_arm.variance / f64::from(1 + self.pending_of[*arm]);
+                let variance = of_arm.variance / (1 + self.pending_at[*arm].len()) as f64;
                 last.enter(*arm, of_arm.mean + variance.sqrt() * normal);
             }
             last
@@ -188,7 +189,8 @@ impl Staged {
         let deviation = |arm: usize| self.belief.arms[arm].variance.sqrt();
         let is_rival =
             |arm: &usize| self.belief.arms[*arm].mean + 2.0 * deviation(*arm) >= best.mean - TIE;
-        let count = |arm: &usize| self.belief.arms[*arm].met[level] + self.pending_of[*arm];
+        let count =
+            |arm: &usize| self.belief.arms[*arm].met[level] as usize + self.pending_at[*arm].len();
         let rivals = self.ranked().filter(is_rival);
         let arm = rivals.min_by_key(count).unwrap_or(self.order[0] as usize);
         #[expect(
