@@ -427,7 +427,7 @@ fn where_looks_are_dear_a_few_arms_are_known_well_rather_than_all_of_them_hardly
         }
         let cost = |arm: usize| {
             let of_run = |seconds: &f64| if *seconds <= 10.0 { *seconds } else { 100.0 };
-            matrix[arm].iter().map(of_run).sum::<f64>() / instances as f64
+            matrix[arm].iter().map(of_run).sum::<f64>() / f64::from(instances)
         };
         let mut game = Game::new(&matrix, &limits, seed);
         // A fifth of what one run of every arm costs: two runs for three arms of ten, or ten runs for six.
