@@ -115,7 +115,7 @@ fn arms_get_their_numbers_as_they_are_pulled_for_the_first_time() {
         let finished = play(folder.path(), instances, slots, 1500);
         decisions_follow(folder.path(), plan(instances));
         let arms = arms(folder.path());
-        let least = if instances > 0 { 220 } else { 50 };
+        let least = if instances > 0 { 100 } else { 50 };
         assert!(arms.len() > least, "{} arms", arms.len());
         assert_eq!(arms[0].origin, Origin::Default);
         assert_eq!(
@@ -131,9 +131,9 @@ fn arms_get_their_numbers_as_they_are_pulled_for_the_first_time() {
             }
         }
         assert_eq!(pulled, numbers, "in the order of their first pulls");
-        let (first, later) = arms[3..].split_at(200.min(arms.len() - 3));
+        let (first, later) = arms[3..].split_at(50.min(arms.len() - 3));
         let drawn = first.iter().all(|arm| arm.origin == Origin::Sampled);
-        assert!(drawn, "200 arms are drawn first");
+        assert!(drawn, "50 arms are drawn first");
         let is_proposed = |arm: &&ArmRecord| matches!(&arm.origin, Origin::Proposed { from, .. } if from.len() == 2);
         let proposed = later.iter().filter(is_proposed).count();
         assert!(2 * proposed >= later.len(), "{proposed} of {}", later.len());
