@@ -11,7 +11,7 @@ use rustix::fs::{
 };
 
 use super::super::clock::Instant;
-use super::discovery::SHELTER;
+use super::discovery::{Places, SHELTER};
 use super::{keyed, open_file, open_folder, read_again, read_file};
 
 /// The names of captime's groups begin like this. A process number and a time follow.
@@ -197,6 +197,30 @@ fn sweep(base: &Path, end: impl Fn(BorrowedFd<'_>, &str)) {
             end(opened.as_fd(), name);
         }
     }
+}
+
+/// Moves this process back to the group in which it was started, and removes the one that captime made for itself.
+///
+/// For a process in a group that another program wants to remove, which it cannot while a group is inside. Does nothing while another captime
+/// works there.
+pub fn leave_shelter() {
+    let located = Places::locate().ok();
+    let own = located.and_then(|places| places.unified);
+    let Some(shelter) = own.filter(|own| own.ends_with(SHELTER)) else {
+        return;
+    };
+    let Some(base) = shelter.parent() else { return };
+    let pid = std::process::id().to_string();
+    let members = fs::read_to_string(shelter.join("cgroup.procs")).unwrap_or_default();
+    let entries = fs::read_dir(base).into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| entry.file_name());
+    if members.trim() != pid || names.any(|name| name.to_string_lossy().starts_with(PREFIX)) {
+        return;
+    }
+    // Where processes are, groups inside have no controllers.
+    let _ = fs::write(base.join("cgroup.subtree_control"), "-memory");
+    let _ = fs::write(base.join("cgroup.procs"), pid);
+    let _ = fs::remove_dir(&shelter);
 }
 
 /// The group of one slot in the cgroup2 hierarchy; its runs have their groups inside.
