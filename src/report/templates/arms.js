@@ -235,7 +235,7 @@ function factsSection(data) {
       row("versions", `captime ${facts.captime}, journal ${facts.journal}; this page by captime ${facts.made_by}`)),
     facts.sessions.length > 0 && h("h3", {}, "Sessions"),
     facts.sessions.length > 0 && h("div", {class: "scroll"}, h("table", {}, h("thead", {}, h("tr", {}, ["Session", "Started", "Slots", "Budget", "Enforcement"].map((name) => h("th", {}, name)))),
-      h("tbody", {}, facts.sessions.slice(-50).map(([session, started, slots, budget, enforcement]) => h("tr", {}, [session, started || "–", slots, budget || "–", enforcement || "–"].map((value) => h("td", {}, String(value)))))))),
+      h("tbody", {}, facts.sessions.slice(-50).map(([session, started, slots, budget, enforcement]) => h("tr", {}, [session, started || "–", slots, budget || "–", enforcement || "–"].map((value) => h("td", {class: "lines"}, String(value)))))))),
     h("h3", {}, "Again"), copyable("Command lines", facts.reproduce.join("\n")), copyable("Scenario", facts.scenario),
   ];
 }
