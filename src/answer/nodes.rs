@@ -43,14 +43,8 @@ pub struct Pace {
     pub error: f64,
     /// Runs that could be compared.
     pub runs: u64,
-}
-
-impl Pace {
-    /// Whether the node differs from the others by more than 5 % and more than chance explains.
-    pub fn is_notable(&self) -> bool {
-        let off = (self.factor - 1.0).abs();
-        off > NOTABLE && off > 3.0 * self.error
-    }
+    /// Whether the node differs from the mean of the others by more than 5 %, and by more than chance explains.
+    pub is_notable: bool,
 }
 
 /// A sum of logarithms.
@@ -245,14 +239,19 @@ impl Nodes {
             }
         }
         let variance = left.0.max(0.0) / (left.1 - (compared - 1) as f64).max(1.0);
+        // The mean node includes the node itself. The others alone are farther away: with two nodes, twice as far.
+        let from_others = compared as f64 / (compared - 1) as f64;
         (0..nodes)
             .map(|node| {
                 is_compared(node).then(|| {
                     let factor = effects[node].exp();
+                    let error = (variance / weights[node]).sqrt();
+                    let is_large = (effects[node] * from_others).abs() > (1.0 + NOTABLE).ln();
                     Pace {
                         factor,
-                        error: factor * (variance / weights[node]).sqrt(),
+                        error: factor * error,
                         runs: runs[node] as u64,
+                        is_notable: is_large && effects[node].abs() > 3.0 * error,
                     }
                 })
             })
@@ -305,10 +304,27 @@ mod tests {
         let (fast, slow) = (rows[0].pace.unwrap(), rows[1].pace.unwrap());
         let ratio = slow.factor / fast.factor;
         assert!((ratio - 1.2).abs() < 0.03, "{ratio}");
-        assert!(slow.error < 0.02 && slow.is_notable(), "{slow:?}");
+        assert!(slow.error < 0.02 && slow.is_notable, "{slow:?}");
         let used = nodes.factor("slow") / nodes.factor("fast");
         assert!((used - 1.2).abs() < 0.05, "{used}");
         assert!((nodes.factor("unknown") - 1.0).abs() < f64::EPSILON);
+    }
+
+    /// Two nodes that differ by 8 % are each 4 % away from their mean.
+    #[test]
+    fn a_small_difference_between_two_nodes_is_notable() {
+        let notable = |slower: f64| {
+            let mut nodes = Nodes::default();
+            for round in 0..200_u32 {
+                let noise = 1.0 + 0.01 * f64::from(round / 2 % 3);
+                run(&mut nodes, "fast", 0, noise);
+                run(&mut nodes, "slow", 0, slower * noise);
+            }
+            let rows = nodes.rows();
+            rows.iter().any(|row| row.pace.unwrap().is_notable)
+        };
+        assert!(notable(1.08));
+        assert!(!notable(1.04));
     }
 
     #[test]
@@ -324,7 +340,7 @@ mod tests {
         nodes.add_lost("never");
         let rows = nodes.rows();
         assert!(
-            rows[..3].iter().all(|row| !row.pace.unwrap().is_notable()),
+            rows[..3].iter().all(|row| !row.pace.unwrap().is_notable),
             "{rows:?}"
         );
         assert_eq!((rows[1].lost, rows[3].lost, rows[3].pace), (1, 1, None));

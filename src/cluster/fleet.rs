@@ -4,29 +4,22 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
-use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::ClusterError;
 use super::link::{Link, LinkEvent, Place, Shared};
 use super::message::{End, Open, ToAgent};
-use super::node::Node;
-use crate::quantity::{counted, seconds};
+use super::node::NodeStatus;
+use crate::quantity::counted;
 use crate::round::{ArmId, Pull};
 use crate::space::Configuration;
-use crate::target::{Ended, Ending, Ends, PoolChange, SlotPool, Start, Target};
+use crate::target::{Ended, Ending, Ends, PoolChange, Start, Target};
 
 /// A node that loses this many pulls in a row, while its stream works, is withdrawn.
 const STRIKES: u32 = 3;
 
 /// How long a run without any node waits for one.
 const GIVE_UP: Duration = Duration::from_mins(2);
-
-/// How long a run waits at the start for nodes that have not answered when others have.
-const LATECOMERS: Duration = Duration::from_secs(15);
 
 /// How long a stopped pull may take before captime no longer waits for its node.
 const STOPPED: Duration = Duration::from_secs(5);
@@ -100,223 +93,15 @@ impl From<Notice> for PoolChange {
     }
 }
 
-/// A node that is ready.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct NodeStatus {
-    /// Its name.
-    pub node: String,
-    /// How many pulls at a time.
-    pub slots: usize,
-    /// What its agent says about it.
-    #[serde(flatten)]
-    pub facts: Node,
-    /// Which limits are enforced.
-    pub enforcement: Value,
-    /// CPUs to which another captime there has pinned its slots.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub shared_cpus: Vec<usize>,
-}
-
-/// One line for people: `n1: 2 slots, 2 CPUs, cgroup2, memory kept by cgroup2, 58m left`.
-impl std::fmt::Display for NodeStatus {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            node, slots, facts, ..
-        } = self;
-        write!(to, "node {node}: {}", counted(*slots as u64, "slot"))?;
-        if let Some(machine) = &facts.machine {
-            write!(to, ", {}", counted(machine.cpus as u64, "CPU"))?;
-            if machine.host != *node {
-                write!(to, " of {}", machine.host)?;
-            }
-        }
-        if let Some(level) = facts.level {
-            write!(to, ", level {level}")?;
-        }
-        if let Some(memory) = facts.memory {
-            write!(to, ", memory {memory}")?;
-        }
-        if let Some(left) = facts.time_left {
-            write!(to, ", {} left", seconds(left.floor()))?;
-        }
-        if !self.shared_cpus.is_empty() {
-            let shared = self.shared_cpus.iter().map(ToString::to_string);
-            let shared = shared.collect::<Vec<_>>().join(", ");
-            write!(to, ", shares CPUs {shared} with another captime")?;
-        }
-        Ok(())
-    }
-}
-
-/// The agents of a run, as a target.
-pub struct Cluster {
-    /// Starts and stops pulls.
-    pub target: Box<dyn Target>,
-    /// Where their ends arrive.
-    pub ends: UnboundedReceiver<Ended>,
-    /// What happens to nodes.
-    pub notices: UnboundedReceiver<Notice>,
-    /// The nodes that were ready at the start.
-    pub nodes: Vec<NodeStatus>,
-    /// The others, with the reason.
-    pub absent: Vec<(String, String)>,
-    left: oneshot::Receiver<()>,
-}
-
-impl Cluster {
-    /// Starts an agent in every place, and waits until those that answer are ready. Call it inside a tokio runtime.
-    pub async fn start(places: Vec<Place>, work: Work) -> Result<Self, ClusterError> {
-        let (commands, inbox) = unbounded_channel();
-        let (ends_to, ends) = unbounded_channel();
-        let (notices_to, mut notices) = unbounded_channel();
-        let (events_to, events) = unbounded_channel();
-        let shared = Arc::new(Shared {
-            open: work.open,
-            lost_after: work.lost_after,
-        });
-        let count = places.len();
-        let (left_to, left) = oneshot::channel();
-        // On its own thread: no decision of a policy, however slow, may delay a heartbeat.
-        let run = async move {
-            let members = places.into_iter().enumerate().map(|(number, place)| {
-                let (commands, inbox) = unbounded_channel();
-                let name = place.name.clone();
-                let link = Link {
-                    place,
-                    number,
-                    shared: Arc::clone(&shared),
-                    commands: inbox,
-                    events: events_to.clone(),
-                };
-                tokio::spawn(link.keep());
-                Member {
-                    name: name.into(),
-                    commands: Some(commands),
-                    state: State::Absent,
-                    strikes: 0,
-                    is_missed: false,
-                    arms: HashMap::new(),
-                }
-            });
-            let fleet = Fleet {
-                members: members.collect(),
-                flights: BTreeMap::new(),
-                waiting: VecDeque::new(),
-                stopping: BTreeMap::new(),
-                ends: ends_to,
-                notices: notices_to,
-                capacity: 0,
-                longest: work.longest,
-                nobody_since: None,
-                is_over: false,
-            };
-            fleet.run(inbox, events).await;
-            let _ = left_to.send(());
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(ClusterError::System)?;
-        std::thread::Builder::new()
-            .name("nodes".to_owned())
-            .spawn(move || {
-                captime_limit::wake_promptly();
-                runtime.block_on(run);
-            })
-            .map_err(ClusterError::System)?;
-        let mut nodes = vec![];
-        let mut absent = BTreeMap::new();
-        let mut until = None;
-        while nodes.len() + absent.len() < count {
-            let notice = match until {
-                Some(until) => tokio::time::timeout_at(until, notices.recv()).await,
-                None => Ok(notices.recv().await),
-            };
-            match notice {
-                Ok(Some(Notice::Up(status))) => {
-                    absent.remove(&status.node);
-                    nodes.push(*status);
-                    until.get_or_insert(Instant::now() + LATECOMERS);
-                }
-                Ok(Some(Notice::Down { node, why } | Notice::Withdrawn { node, why })) => {
-                    nodes.retain(|status| status.node != node);
-                    absent.insert(node, why);
-                }
-                Ok(Some(Notice::Slots(_) | Notice::Over { .. })) => {}
-                Ok(None) | Err(_) => break,
-            }
-        }
-        let cluster = Self {
-            target: Box::new(FleetTarget { commands }),
-            ends,
-            notices,
-            nodes,
-            absent: absent.into_iter().collect(),
-            left,
-        };
-        if cluster.nodes.is_empty() {
-            let absent = cluster.absent.clone();
-            cluster.close().await;
-            return Err(ClusterError::NoNode { absent });
-        }
-        Ok(cluster)
-    }
-
-    /// How many pulls may run at a time on the nodes that were ready at the start.
-    pub fn slots(&self) -> usize {
-        self.nodes.iter().map(|node| node.slots).sum()
-    }
-
-    /// Its slots, for a driver, and a handle to wait for the agents to leave.
-    pub fn into_pool(self, enforcement: Value) -> (SlotPool, Agents) {
-        let slots = self.slots();
-        let mut notices = self.notices;
-        let (to, changes) = unbounded_channel();
-        tokio::spawn(async move {
-            while let Some(notice) = notices.recv().await {
-                if to.send(notice.into()).is_err() {
-                    break;
-                }
-            }
-        });
-        let pool = SlotPool {
-            target: self.target,
-            ends: self.ends,
-            slots,
-            enforcement,
-            cpus: crate::target::CpuClaim::default(),
-            changes: Some(changes),
-        };
-        (pool, Agents(Some(self.left)))
-    }
-
-    /// Ends all agents and waits until they have left.
-    pub async fn close(self) {
-        drop(self.target);
-        let _ = self.left.await;
-    }
-}
-
-/// The agents of a pool. There are none if its slots are on this machine.
-#[derive(Default)]
-pub struct Agents(Option<oneshot::Receiver<()>>);
-
-impl Agents {
-    /// Waits until all of them have left. They leave when their pool is dropped.
-    pub async fn left(self) {
-        if let Some(left) = self.0 {
-            let _ = left.await;
-        }
-    }
-}
-
-enum Command {
+/// What the fleet is asked to do.
+pub(super) enum Command {
     Start(Start),
     Stop(usize),
 }
 
-struct FleetTarget {
-    commands: UnboundedSender<Command>,
+/// All agents, as a target.
+pub(super) struct FleetTarget {
+    pub(super) commands: UnboundedSender<Command>,
 }
 
 impl Target for FleetTarget {
@@ -327,6 +112,55 @@ impl Target for FleetTarget {
     fn stop(&mut self, slot: usize) {
         let _ = self.commands.send(Command::Stop(slot));
     }
+}
+
+/// Starts an agent in every place, and runs pulls on them until no more can come and all agents have left. Call it inside a
+/// tokio runtime.
+pub(super) async fn run(
+    places: Vec<Place>,
+    work: Work,
+    inbox: UnboundedReceiver<Command>,
+    ends: Ends,
+    notices: UnboundedSender<Notice>,
+) {
+    let (events_to, events) = unbounded_channel();
+    let shared = Arc::new(Shared {
+        open: work.open,
+        lost_after: work.lost_after,
+    });
+    let members = places.into_iter().enumerate().map(|(number, place)| {
+        let (commands, inbox) = unbounded_channel();
+        let name = place.name.clone();
+        let link = Link {
+            place,
+            number,
+            shared: Arc::clone(&shared),
+            commands: inbox,
+            events: events_to.clone(),
+        };
+        tokio::spawn(link.keep());
+        Member {
+            name: name.into(),
+            commands: Some(commands),
+            state: State::Absent,
+            strikes: 0,
+            is_missed: false,
+            arms: HashMap::new(),
+        }
+    });
+    let fleet = Fleet {
+        members: members.collect(),
+        flights: BTreeMap::new(),
+        waiting: VecDeque::new(),
+        stopping: BTreeMap::new(),
+        ends,
+        notices,
+        capacity: 0,
+        longest: work.longest,
+        nobody_since: None,
+        is_over: false,
+    };
+    fleet.run(inbox, events).await;
 }
 
 /// One place.

@@ -29,6 +29,9 @@ const FAREWELL: Duration = Duration::from_secs(12);
 /// How many seconds to wait before an agent is restarted, by the number of failed attempts in a row.
 const PAUSES: [u64; 6] = [1, 2, 5, 10, 30, 60];
 
+/// How a shell exits that does not find a program.
+const NOT_FOUND: i32 = 127;
+
 /// How many bytes to keep of what an agent's command writes to stderr.
 const STDERR: usize = 2000;
 
@@ -170,6 +173,12 @@ impl Link {
         match broken {
             Broken::Lost(_) if is_allocation_over(&said) => {
                 Broken::Useless("the allocation has ended".into())
+            }
+            // A shell on the other side found no captime.
+            Broken::Lost(_) if status.and_then(|status| status.code()) == Some(NOT_FOUND) => {
+                Broken::Lost(format!(
+                    "no captime is found there ({said}); install it, or give its path in the scenario"
+                ))
             }
             // The engine's own message is more useful than the end of a stream.
             Broken::Lost(why) => Broken::Lost(match (status, said) {

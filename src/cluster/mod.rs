@@ -3,8 +3,8 @@
 //!
 //! An engine (`places`: Slurm, ssh, any command) starts `captime agent` on a node and provides a stream to it. `frames`
 //! defines the bytes on the stream and `message` their meaning. `link` is the orchestrator's end of one stream, `agent`
-//! the other end. `fleet` makes all of them one target. `node` and `files` are what a node reports about itself and
-//! what it must have.
+//! the other end. `fleet` gives each pull to a node and takes it back when the node is lost; `pool` starts all of that
+//! and makes it one pool of slots. `node` and `files` are what a node reports about itself and what it must have.
 
 pub mod agent;
 mod files;
@@ -14,12 +14,14 @@ mod link;
 pub mod message;
 mod node;
 pub mod places;
+mod pool;
 mod session;
 
 pub use files::FileMark;
-pub use fleet::{Agents, Cluster, NodeStatus, Notice, Work};
+pub use fleet::{Notice, Work};
 pub use link::Place;
-pub use node::{GivenCpus, Node, given_cpus, time_left};
+pub use node::{GivenCpus, Node, NodeStatus, given_cpus, time_left};
+pub use pool::{Agents, Cluster};
 pub use session::{Slots, StartError, open_work, start_slots};
 
 /// Why there are no agents.

@@ -6,8 +6,10 @@ use captime_limit::{Level, MemoryControl};
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::journal::Machine;
+use crate::quantity::{counted, seconds};
 
 /// A node, as its agent describes it.
 ///
@@ -54,6 +56,53 @@ impl Node {
     }
 }
 
+/// A node that is ready.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NodeStatus {
+    /// Its name.
+    pub node: String,
+    /// How many pulls at a time.
+    pub slots: usize,
+    /// What its agent says about it.
+    #[serde(flatten)]
+    pub facts: Node,
+    /// Which limits are enforced.
+    pub enforcement: Value,
+    /// CPUs to which another captime there has pinned its slots.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shared_cpus: Vec<usize>,
+}
+
+/// One line for people: `node n1: 2 slots, 2 CPUs, level cgroup2, memory enforced by cgroup2, 58m left`.
+impl std::fmt::Display for NodeStatus {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            node, slots, facts, ..
+        } = self;
+        write!(to, "node {node}: {}", counted(*slots as u64, "slot"))?;
+        if let Some(machine) = &facts.machine {
+            write!(to, ", {}", counted(machine.cpus as u64, "CPU"))?;
+            if machine.host != *node {
+                write!(to, " of {}", machine.host)?;
+            }
+        }
+        if let Some(level) = facts.level {
+            write!(to, ", level {level}")?;
+        }
+        if let Some(memory) = facts.memory {
+            write!(to, ", memory {memory}")?;
+        }
+        if let Some(left) = facts.time_left {
+            write!(to, ", {} left", seconds(left.floor()))?;
+        }
+        if !self.shared_cpus.is_empty() {
+            let shared = self.shared_cpus.iter().map(ToString::to_string);
+            let shared = shared.collect::<Vec<_>>().join(", ");
+            write!(to, ", shares CPUs {shared} with another captime")?;
+        }
+        Ok(())
+    }
+}
 /// The CPUs that captime may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenCpus {

@@ -7,11 +7,13 @@ use captime_limit::{Launch, is_program_there};
 use serde_json::{Value, json};
 
 use super::agent::Opening;
+
 use super::files::{FileMark, HASHED};
-use super::fleet::{Agents, Cluster, NodeStatus, Work};
+use super::fleet::Work;
 use super::link::Place;
 use super::message::Open;
-use super::node::given_cpus;
+use super::node::{NodeStatus, given_cpus};
+use super::pool::{Agents, Cluster};
 use super::{ClusterError, places};
 use crate::round::{ArmId, Limit, Pull};
 use crate::scenario::{Engines, Nodes, Pin, Resource, Scenario, Target};

@@ -337,11 +337,15 @@ fn facts(history: &History) -> Facts {
                     session.started.clone(),
                     session.slots,
                     budget_in_words(&session.budget, history.resource()),
-                    in_words(&session.enforcement),
+                    session_in_words(&session.enforcement),
                 )
             })
             .collect(),
-        enforcement: enforcement_in_words(&header.enforcement),
+        // The header has what the machine of the orchestrator can do, a session what was done.
+        enforcement: (history.sessions.last())
+            .map(|start| enforcement_in_words(&start.session.enforcement))
+            .filter(|text| !text.is_empty())
+            .unwrap_or_else(|| enforcement_in_words(&header.enforcement)),
         reproduce: vec![
             format!("captime run {file} --fresh"),
             format!("captime best {}", run(history)),
@@ -365,7 +369,10 @@ fn budget_in_words(budget: &Value, resource: Resource) -> String {
 /// How limits were enforced, and what that leaves open.
 fn enforcement_in_words(enforcement: &Value) -> String {
     let is = |key: &str, word: &str| enforcement.get(key).and_then(Value::as_str) == Some(word);
-    let mut text = in_words(enforcement);
+    let mut text = in_words(&without_nodes(enforcement));
+    if enforcement.get("nodes").is_some() {
+        text += " on every node at least";
+    }
     if is("level", "subreaper") {
         text += ". Not counted: the CPU time of processes that no other waited for, and memory that no process maps";
     }
@@ -373,6 +380,35 @@ fn enforcement_in_words(enforcement: &Value) -> String {
         text += ". Commands could reach captime's own processes: a hostile one could end late, or leave processes behind";
     }
     text
+}
+
+/// How a session enforced limits, with a line for each of its nodes.
+fn session_in_words(enforcement: &Value) -> String {
+    let mut lines = vec![in_words(&without_nodes(enforcement))];
+    let nodes = enforcement.get("nodes").and_then(Value::as_array);
+    lines.extend(nodes.into_iter().flatten().map(|node| {
+        let number = |value: &Value| value.as_u64().unwrap_or(0);
+        let (slots, machine) = (number(&node["slots"]), &node["machine"]);
+        format!(
+            "{}: {}, {} of {} ({}), {}",
+            in_words(&node["node"]),
+            counted(slots, "slot"),
+            counted(number(&machine["cpus"]), "CPU"),
+            in_words(&machine["host"]),
+            in_words(&machine["cpu"]),
+            in_words(&node["enforcement"]),
+        )
+    }));
+    lines.join("\n")
+}
+
+/// What holds on all nodes.
+fn without_nodes(enforcement: &Value) -> Value {
+    let mut all = enforcement.clone();
+    if let Some(fields) = all.as_object_mut() {
+        fields.remove("nodes");
+    }
+    all
 }
 
 /// Formats a small JSON value for people: `level cgroup2, memory sampled`.
@@ -404,5 +440,26 @@ mod tests {
         assert!(words("subreaper", "pids").contains("Not counted"));
         assert!(words("cgroup2", "off").contains("a hostile one could end late"));
         assert_eq!(enforcement_in_words(&Value::Null), "");
+    }
+
+    #[test]
+    fn a_session_on_nodes_has_a_line_for_each() {
+        let node = |name: &str, level: &str| {
+            serde_json::json!({
+                "node": name, "slots": 2, "process": 7, "shared_cpus": [0],
+                "machine": {"host": "vm", "cpus": 4, "cpu": "Fast"}, "enforcement": {"level": level},
+            })
+        };
+        let nodes = [node("n1", "cgroup2"), node("n2", "subreaper")];
+        let session = serde_json::json!({"level": "subreaper", "nodes": nodes});
+        assert_eq!(
+            session_in_words(&session),
+            "level subreaper\nn1: 2 slots, 4 CPUs of vm (Fast), level cgroup2\nn2: 2 slots, 4 CPUs of vm (Fast), level subreaper"
+        );
+        let all = enforcement_in_words(&session);
+        assert!(
+            all.starts_with("level subreaper on every node at least. Not"),
+            "{all}"
+        );
     }
 }

@@ -61,6 +61,7 @@ mod watch;
 mod wire;
 
 pub use cancel::Canceller;
+pub use cgroup::leave_shelter;
 pub use connection::Setup;
 pub use contain::Contain;
 pub use error::{Errno, LimitError};

@@ -30,10 +30,14 @@ pub(super) async fn start(scenario: &Scenario, target: PreparedTarget) -> Result
     let mut to = Visible(std::io::stdout().lock());
     // Its reasons are printed like those of any other node.
     if let Err(StartError::Cluster(ClusterError::NoNode { absent })) = &started {
+        writeln!(to)?;
         write_absent(absent, &mut to)?;
         return Err(Failure::internal("no node can be used").hint(Some("see the reasons above")));
     }
     let slots = started?;
+    if !slots.nodes.is_empty() {
+        writeln!(to)?;
+    }
     for node in &slots.nodes {
         writeln!(to, "{node}")?;
     }

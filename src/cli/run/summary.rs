@@ -94,7 +94,7 @@ impl RunSummary<'_> {
         for row in &rows {
             writeln!(to, "node      {}", node_in_words(row))?;
         }
-        let is_notable = |row: &NodeRow| row.pace.is_some_and(|pace| pace.is_notable());
+        let is_notable = |row: &NodeRow| row.pace.is_some_and(|pace| pace.is_notable);
         if rows.iter().any(is_notable) && self.scenario.compare == Compare::AsMeasured {
             let advice = "nodes differ in speed; `compare: by-node` corrects for it";
             writeln!(to, "warning   {advice}")?;

@@ -194,7 +194,7 @@ function nodesSection(data) {
   if (!nodes.length) return null;
   const pace = ({pace}) => (pace ? `${number(pace.factor, 3)} ± ${number(2 * pace.error, 2)} (${whole(pace.runs)} runs)` : "–");
   const row = (node) => [node.node, whole(node.slots), whole(node.rounds), node.lost ? `${whole(node.lost)} (${percent(node.lost / (node.lost + node.rounds))})` : "0", pace(node)];
-  const odd = nodes.filter(({pace}) => pace && Math.abs(pace.factor - 1) > 0.05 && Math.abs(pace.factor - 1) > 3 * pace.error);
+  const odd = nodes.filter(({pace}) => pace?.is_notable);
   return [
     h("p", {class: "note"}, "The last column compares runs of the same arm on the same instance under the same limit: 1.2 means that they consume a fifth more there than on the mean node (95 % interval)."),
     odd.length > 0 && h("p", {class: "banner"}, `Nodes differ in speed: ${odd.map(({node}) => node).join(", ")}. ${facts.compare === "by-node" ? "What runs consumed was divided by their node's factor." : "`compare: by-node` in the scenario corrects for it."}`),
@@ -235,7 +235,7 @@ function factsSection(data) {
       row("versions", `captime ${facts.captime}, journal ${facts.journal}; this page by captime ${facts.made_by}`)),
     facts.sessions.length > 0 && h("h3", {}, "Sessions"),
     facts.sessions.length > 0 && h("div", {class: "scroll"}, h("table", {}, h("thead", {}, h("tr", {}, ["Session", "Started", "Slots", "Budget", "Enforcement"].map((name) => h("th", {}, name)))),
-      h("tbody", {}, facts.sessions.slice(-50).map(([session, started, slots, budget, enforcement]) => h("tr", {}, [session, started || "–", slots, budget || "–", enforcement || "–"].map((value) => h("td", {}, String(value)))))))),
+      h("tbody", {}, facts.sessions.slice(-50).map(([session, started, slots, budget, enforcement]) => h("tr", {}, [session, started || "–", slots, budget || "–", enforcement || "–"].map((value) => h("td", {class: "lines"}, String(value)))))))),
     h("h3", {}, "Again"), copyable("Command lines", facts.reproduce.join("\n")), copyable("Scenario", facts.scenario),
   ];
 }

@@ -208,7 +208,7 @@ fn check_prints_a_line_for_every_node() {
     );
     let test_run = TestRun::new(&sleeping(&nodes, 10, "0.1"));
     let (said, _) = expect(&test_run.captime(&["check", "s.yaml"]), 0);
-    assert!(said.contains("node env-1: "), "{said}");
+    assert!(said.contains("\n\nnode env-1: "), "{said}");
     assert!(
         said.contains(
             "node sh-2 cannot be used: unexpected output on the stream: `Welcome, stranger`"

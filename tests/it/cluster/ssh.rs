@@ -51,7 +51,7 @@ impl Ssh {
         fs::write(
             path("ssh_config"),
             format!(
-                "Host alpha beta\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {}\n  IdentitiesOnly yes\n  \
+                "Host alpha beta delta\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {}\n  IdentitiesOnly yes\n  \
                  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\nHost gone\n  HostName 127.0.0.1\n  Port 1\n",
                 path("user"),
             ),
@@ -115,10 +115,17 @@ fn ssh_hosts_share_the_pulls_and_one_that_is_gone_does_not_stop_them() {
     let Some(ssh) = Ssh::start(&marker) else {
         return;
     };
-    let test_run = TestRun::new(&sleeping(&hosts(", gone"), 40, "0.1"));
+    let others = ", gone, {host: delta, captime: /no/such/captime}";
+    let test_run = TestRun::new(&sleeping(&hosts(others), 40, "0.1"));
     let (_, said) = expect(&ssh.run(&test_run).output().unwrap(), 0);
     assert!(said.contains("node gone cannot be used: "), "{said}");
     assert!(said.contains("Connection refused"), "{said}");
+    let without = said.lines().find(|line| line.contains("node delta"));
+    assert!(
+        without.is_some_and(|line| line.contains("no captime is found there (")
+            && line.ends_with("give its path in the scenario")),
+        "{said}"
+    );
     assert!(said.contains("node beta: 1 slot"), "{said}");
     nothing_is_lost(&test_run, 40);
     nothing_is_left(&marker);

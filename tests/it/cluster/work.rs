@@ -10,8 +10,8 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::{
-    agent, is_root, lines, marker, nothing_is_left, nothing_is_lost, outcomes, signal, sleeping,
-    start, through_mounts, wait_for_agents,
+    CAPTIME, agent, is_root, lines, marker, nothing_is_left, nothing_is_lost, outcomes, signal,
+    sleeping, start, through_mounts, wait_for_agents,
 };
 use crate::test_run::{TestRun, expect, houses};
 
@@ -226,5 +226,62 @@ fn check_tries_pulls_on_the_nodes() {
     assert!(!test_run.path().join("runs").exists());
     let folders = fs::read_dir(test_run.path()).unwrap().count();
     assert_eq!(folders, 1, "only the scenario is there");
+    nothing_is_left(&marker);
+}
+
+/// A node has a slot for every `threads` of the CPUs that it was given, whether the kernel limits them or Slurm counts them.
+#[test]
+fn slots_are_the_given_cpus_divided_by_threads() {
+    let cpus = captime::cluster::given_cpus().count;
+    for (before, threads, slots) in [
+        (vec!["env"], 1, cpus),
+        (vec!["env"], cpus, 1),
+        (vec!["env"], cpus + 1, 1),
+        (vec!["env", "SLURM_CPUS_ON_NODE=1"], 1, 1),
+        (vec!["taskset", "--cpu-list", "0"], 1, 1),
+    ] {
+        let marker = marker("threads");
+        let test_run = TestRun::new(&format!(
+            "name: night\ntarget:\n  forest: {{data: houses.csv, predict: price, threads: {threads}}}\n\
+             arms: {{grid: {{trees: [3, 5]}}}}\nlimits: {{of: cpu, grid: [20s, 40s]}}\n\
+             budget: {{rounds: 12}}\nslots: {{launch: [{}]}}\n",
+            agent(&marker, &before)
+        ));
+        test_run.write("houses.csv", &houses(60));
+        let (said, _) = expect(&test_run.captime(&["check", "s.yaml"]), 0);
+        let plural = if slots == 1 { "" } else { "s" };
+        let wanted = format!("-1: {slots} slot{plural}, ");
+        assert!(said.contains(&wanted), "{before:?} {threads}: {said}");
+        nothing_is_left(&marker);
+    }
+}
+
+/// The configuration of an arm is sent before its first pull on an agent, and never again.
+#[test]
+fn a_configuration_is_sent_once() {
+    let marker = marker("once");
+    let line = format!("tee sent | env {marker} {CAPTIME} agent");
+    let test_run = TestRun::new(&format!(
+        "{OPEN}budget: {{rounds: 60}}\nslots: {{launch: [[sh, -c, {line:?}]]}}\n"
+    ));
+    test_run.program("solve", "#!/bin/sh\necho score=$1\n");
+    test_run.run(0, &["--quiet"]);
+    nothing_is_lost(&test_run, 60);
+    let sent = fs::read_to_string(test_run.path().join("sent")).unwrap();
+    let (mut arms, mut pulls) = (BTreeSet::new(), 0);
+    for frame in sent.lines() {
+        // What comes before the message has 20 bytes.
+        let message: Value = serde_json::from_str(&frame[20..]).unwrap();
+        if let Some(arm) = message.get("arm") {
+            assert!(arms.insert(arm["arm"].as_u64()), "{frame}");
+        } else if let Some(pull) = message.get("pull") {
+            pulls += 1;
+            assert!(frame.len() < 200, "{frame}");
+            let arm = pull["pull"]["arm"].as_u64();
+            assert!(arms.contains(&arm), "{frame}");
+        }
+    }
+    assert_eq!(pulls, 60);
+    assert!((2..60).contains(&arms.len()), "{arms:?}");
     nothing_is_left(&marker);
 }
