@@ -76,7 +76,7 @@ fn each_node_says_how_it_enforces_limits() {
     let readable = Permissions::from_mode(0o755);
     fs::set_permissions(place.path(), readable.clone()).unwrap();
     let program = place.path().join("captime");
-    fs::copy(super::CAPTIME, &program).unwrap();
+    fs::copy(CAPTIME, &program).unwrap();
     let other = [
         "setpriv",
         "--reuid=65534",
