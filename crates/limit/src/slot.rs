@@ -8,7 +8,6 @@ use super::contain::{self, Contain};
 use super::error::LimitError;
 use super::level::{Level, MemoryControl, obstacle};
 use super::memory::{Legacy, Memory, Sampled, Unified};
-use super::spawn::Environment;
 use super::sys::{self, Page};
 
 /// What a slot is to offer.
@@ -38,8 +37,6 @@ pub(super) struct Slot {
     control: MemoryControl,
     pub(super) page: Page,
     pub(super) timer_slack: u64,
-    /// What commands inherit.
-    pub(super) environment: Environment,
     /// For reading the output of commands.
     pub(super) buffer: Vec<u8>,
     /// The CPUs that commands can get at, whatever they do: not fewer than they are pinned to.
@@ -150,7 +147,6 @@ impl Slot {
             control: MemoryControl::Sampled,
             page,
             timer_slack: sys::sharpen_timers(),
-            environment: Environment::of_this_process(),
             buffer: Vec::new(),
             reachable_cpus: reachable_cpus(),
             contain: options.contain,
@@ -307,14 +303,8 @@ impl Slot {
 
     /// Removes the groups of past runs and makes that of the next, between two runs.
     pub(super) fn prepare(&mut self) {
-        // What a run did to the memory limits and counts of its group cannot be undone. Without containment neither can other settings.
-        let may_renew = self.control != MemoryControl::Cgroup2 && self.contain != Contain::Off;
-        for mut leaf in std::mem::take(&mut self.retired) {
-            if may_renew && self.next.is_none() && leaf.renew() {
-                self.next = Some(leaf);
-            } else {
-                self.discard(leaf);
-            }
+        for leaf in std::mem::take(&mut self.retired) {
+            self.discard(leaf);
         }
         if self.next.is_none()
             && let Some(home) = &mut self.home

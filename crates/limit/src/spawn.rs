@@ -1,18 +1,17 @@
 //! From a [`Launch`] to a running process.
 
-use std::ffi::{CStr, CString, OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
-use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 
 use super::capture::Stream;
+use super::contain::Contain;
 use super::error::LimitError;
 use super::launch::{Input, Launch, Limits, Output};
-use super::slot::Slot;
 use super::sys::{self, ChildPlan, ChildPlanParts, CloneMode, Page, SpawnFailure, Spawned, Step};
 
 /// Where programs are looked for without `PATH`, as `execvp` does.
@@ -43,10 +42,11 @@ impl<'a> Prepared<'a> {
         launch: &'a Launch,
         limits: &'a Limits,
         stdin: BorrowedFd<'_>,
-        slot: &Slot,
+        timer_slack: u64,
+        contain: Contain,
     ) -> Result<Self, LimitError> {
         let program = launch.command.first().ok_or(LimitError::NoCommand)?;
-        let environment = slot.environment.with(&launch.env)?;
+        let environment = environment(&launch.env);
         let input = open_input(&launch.input)?;
         let sinks = Sink::open(&launch.output)?;
         let (own_stdout, own_stderr) = (io::stdout(), io::stderr());
@@ -56,9 +56,9 @@ impl<'a> Prepared<'a> {
             sinks[1].written().unwrap_or(own_stderr.as_raw_fd()),
         ];
         let plan = ChildPlan::new(ChildPlanParts {
-            candidates: likely(candidates(program, path(&environment))?),
+            candidates: likely(candidates(program, &environment)?),
             arguments: texts("an argument", launch.command.iter().cloned())?,
-            environment,
+            environment: texts("a variable", environment.into_iter().map(joined))?,
             descriptors,
             directory: launch
                 .directory
@@ -66,8 +66,8 @@ impl<'a> Prepared<'a> {
                 .map(|directory| text("the directory", directory.clone().into_os_string()))
                 .transpose()?,
             cpus: limits.cpus.clone(),
-            timer_slack: slot.timer_slack,
-            contain: slot.contain,
+            timer_slack,
+            contain,
         });
         Ok(Self {
             plan,
@@ -159,61 +159,40 @@ fn is_memory(errno: i32, launch: &Launch, limits: &Limits) -> bool {
         && (errno == libc::ENOMEM || (errno == libc::E2BIG && bytes < FEW_BYTES))
 }
 
-/// The variables of this process, `NAME=VALUE` each.
-///
-/// They do not change while it supervises, so they are put together once and not for every command.
-#[derive(Debug)]
-pub(super) struct Environment(Vec<Arc<CStr>>);
-
-impl Environment {
-    pub(super) fn of_this_process() -> Self {
-        let texts = std::env::vars_os().filter_map(|(name, value)| {
-            let text = CString::new(joined(&name, &value)).ok()?;
-            Some(Arc::<CStr>::from(text))
-        });
-        Self(texts.collect())
-    }
-
-    /// All of them, with these on top. Of a variable given twice the last counts.
-    fn with(&self, set: &[(OsString, OsString)]) -> Result<Vec<Arc<CStr>>, LimitError> {
-        let is_set = |set: &[(OsString, OsString)], name: &[u8]| {
-            set.iter().any(|(other, _)| other.as_bytes() == name)
-        };
-        let own = self.0.iter().filter(|text| !is_set(set, name_of(text)));
-        let mut all: Vec<Arc<CStr>> = own.map(Arc::clone).collect();
-        for (at, (name, value)) in set.iter().enumerate() {
-            if !is_set(&set[at + 1..], name.as_bytes()) {
-                let joined = OsString::from_vec(joined(name, value));
-                all.push(text("a variable", joined)?.into());
-            }
+/// The environment of this process with these variables on top.
+fn environment(set: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    let mut all: Vec<_> = std::env::vars_os()
+        .filter(|(name, _)| set.iter().all(|(other, _)| other != name))
+        .collect();
+    for (at, (name, value)) in set.iter().enumerate() {
+        // Of a variable given twice the last counts.
+        if set[at + 1..].iter().all(|(later, _)| later != name) {
+            all.push((name.clone(), value.clone()));
         }
-        Ok(all)
     }
+    all
 }
 
-fn joined(name: &OsStr, value: &OsStr) -> Vec<u8> {
-    [name.as_bytes(), b"=", value.as_bytes()].concat()
-}
-
-/// The name in `NAME=VALUE`. It may begin with the sign.
-fn name_of(variable: &CStr) -> &[u8] {
-    let bytes = variable.to_bytes();
-    let sign = bytes.iter().skip(1).position(|&byte| byte == b'=');
-    &bytes[..sign.map_or(bytes.len(), |sign| sign + 1)]
-}
-
-/// The value of `PATH` among these variables.
-fn path(environment: &[Arc<CStr>]) -> Option<&[u8]> {
-    let mut values = environment.iter();
-    values.find_map(|variable| variable.to_bytes().strip_prefix(b"PATH="))
+fn joined((name, value): (OsString, OsString)) -> OsString {
+    let mut text = name;
+    text.push("=");
+    text.push(value);
+    text
 }
 
 /// The files that may be meant by `program`, in the order in which they are tried.
-fn candidates(program: &OsStr, path: Option<&[u8]>) -> Result<Vec<CString>, LimitError> {
+fn candidates(
+    program: &OsStr,
+    environment: &[(OsString, OsString)],
+) -> Result<Vec<CString>, LimitError> {
     if program.is_empty() || program.as_bytes().contains(&b'/') {
         return Ok(vec![text("the command", program.to_owned())?]);
     }
-    path.unwrap_or(DEFAULT_PATH.as_bytes())
+    let path = environment
+        .iter()
+        .find(|(name, _)| name == "PATH")
+        .map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value);
+    path.as_bytes()
         .split(|&byte| byte == b':')
         .map(|folder| {
             let folder: &[u8] = if folder.is_empty() { b"." } else { folder };
@@ -230,15 +209,11 @@ fn likely(files: Vec<CString>) -> Vec<CString> {
         // Other paths depend on the directory of the command.
         !path.is_absolute() || path.try_exists().unwrap_or(true)
     };
-    if files.len() == 1 {
-        return files;
+    if files.len() > 1 && files.iter().any(may_be_there) {
+        files.into_iter().filter(may_be_there).collect()
+    } else {
+        files
     }
-    let there: Vec<CString> = files
-        .iter()
-        .filter(|file| may_be_there(file))
-        .cloned()
-        .collect();
-    if there.is_empty() { files } else { there }
 }
 
 /// Whether there is still a file that `launch` could run.
@@ -254,9 +229,7 @@ pub fn is_program_there(launch: &Launch) -> bool {
             .unwrap_or(true)
     };
     launch.command.first().is_some_and(|program| {
-        let environment = Environment::of_this_process().with(&launch.env);
-        environment
-            .and_then(|environment| candidates(program, path(&environment)))
+        candidates(program, &environment(&launch.env))
             .is_ok_and(|files| files.into_iter().any(is_there))
     })
 }
@@ -361,10 +334,10 @@ mod tests {
 
     #[test]
     fn a_bare_name_is_looked_for_on_the_path_of_the_command() {
-        let path = Some(&b"/a::/b"[..]);
-        let found = candidates(OsStr::new("x"), path).unwrap();
+        let environment = [("PATH".into(), "/a::/b".into())];
+        let found = candidates(OsStr::new("x"), &environment).unwrap();
         assert_eq!(found, [c"/a/x", c"./x", c"/b/x"].map(CString::from));
-        let direct = candidates(OsStr::new("./x"), path).unwrap();
+        let direct = candidates(OsStr::new("./x"), &environment).unwrap();
         assert_eq!(direct, [CString::from(c"./x")]);
     }
 
@@ -409,9 +382,8 @@ mod tests {
             ("PATH".into(), "/first".into()),
             ("PATH".into(), "/second".into()),
         ];
-        let all = Environment::of_this_process().with(&set).unwrap();
-        let paths: Vec<_> = all.iter().filter(|text| name_of(text) == b"PATH").collect();
-        assert_eq!(paths, [&Arc::from(c"PATH=/second")]);
-        assert_eq!(path(&all), Some(&b"/second"[..]));
+        let all = environment(&set);
+        let paths: Vec<_> = all.iter().filter(|(name, _)| name == "PATH").collect();
+        assert_eq!(paths, [&("PATH".into(), "/second".into())]);
     }
 }

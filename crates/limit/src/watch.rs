@@ -55,7 +55,7 @@ pub(super) fn run(
     }
     let own = std::io::stdin();
     let stdin = slot.stdin.as_ref().map_or(own.as_fd(), AsFd::as_fd);
-    let prepared = Prepared::new(launch, limits, stdin, slot)?;
+    let prepared = Prepared::new(launch, limits, stdin, slot.timer_slack, slot.contain)?;
     let leaf = slot.take_leaf()?;
     // Set before there is a command that could stop this process.
     let mut alarm = Alarm::new();

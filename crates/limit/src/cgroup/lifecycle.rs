@@ -273,7 +273,6 @@ impl Home {
                 name,
                 folder,
                 cpu,
-                before: CpuTime::default(),
                 events,
                 kill,
             }),
@@ -303,8 +302,6 @@ pub(crate) struct Leaf {
     membership: Option<PathBuf>,
     folder: OwnedFd,
     cpu: OwnedFd,
-    /// What earlier runs used.
-    before: CpuTime,
     events: OwnedFd,
     /// Open from the start: in an emergency nothing must be needed to use it.
     kill: OwnedFd,
@@ -333,15 +330,6 @@ impl Leaf {
     }
 
     pub(crate) fn cpu_time(&self) -> CpuTime {
-        let all = self.all_cpu_time();
-        CpuTime {
-            total: all.total.saturating_sub(self.before.total),
-            user: all.user.saturating_sub(self.before.user),
-            system: all.system.saturating_sub(self.before.system),
-        }
-    }
-
-    fn all_cpu_time(&self) -> CpuTime {
         let text = read_again(self.cpu.as_fd()).unwrap_or_default();
         let micros = |key| Duration::from_micros(keyed(&text, key).unwrap_or(0));
         CpuTime {
@@ -349,26 +337,6 @@ impl Leaf {
             user: micros("user_usec"),
             system: micros("system_usec"),
         }
-    }
-
-    /// Makes it the group of another run, if the last one has left it as it was: empty, and with no setting changed.
-    ///
-    /// To make a group and to remove it cost a quarter of all that a supervisor does for a run.
-    pub(crate) fn renew(&mut self) -> bool {
-        let reads = |name: &str, expected: &str| {
-            read_file(self.folder(), name).is_ok_and(|text| text.trim() == expected)
-        };
-        let events = read_again(self.events.as_fd()).unwrap_or_default();
-        let is_as_new = keyed(&events, "populated") == Some(0)
-            && keyed(&events, "frozen") == Some(0)
-            // A folder counts itself, its entry in its parent, and the groups inside.
-            && fstat(&self.folder).is_ok_and(|about| about.st_nlink == 2)
-            && reads("cgroup.type", "domain")
-            && reads("cgroup.subtree_control", "");
-        if is_as_new {
-            self.before = self.all_cpu_time();
-        }
-        is_as_new
     }
 
     /// The processes in the group itself.

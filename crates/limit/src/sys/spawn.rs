@@ -1,11 +1,10 @@
 //! The few lines that run between `clone3` and `execve`, and what they need.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int};
 use std::io;
 use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -113,7 +112,7 @@ pub(crate) struct ChildPlan {
     contain: Contain,
     parent: i32,
     // The pointers above point into these.
-    _owned: (Vec<CString>, Vec<Arc<CStr>>),
+    _owned: (Vec<CString>, Vec<CString>),
 }
 
 /// The parts of a [`ChildPlan`], before they are turned into what the kernel wants.
@@ -121,7 +120,7 @@ pub(crate) struct ChildPlan {
 pub(crate) struct ChildPlanParts {
     pub candidates: Vec<CString>,
     pub arguments: Vec<CString>,
-    pub environment: Vec<Arc<CStr>>,
+    pub environment: Vec<CString>,
     pub descriptors: [RawFd; 3],
     pub directory: Option<CString>,
     pub cpus: Option<Vec<usize>>,
@@ -132,11 +131,15 @@ pub(crate) struct ChildPlanParts {
 impl ChildPlan {
     /// The descriptors must stay open until the plan has been used.
     pub(crate) fn new(parts: ChildPlanParts) -> Self {
-        let ended = |texts: &mut dyn Iterator<Item = *const c_char>| -> Vec<*const c_char> {
-            texts.chain([ptr::null()]).collect()
+        let pointers = |texts: &[CString]| {
+            texts
+                .iter()
+                .map(|text| text.as_ptr())
+                .chain([ptr::null()])
+                .collect::<Vec<_>>()
         };
-        let arguments = ended(&mut parts.arguments.iter().map(|text| text.as_ptr()));
-        let environment = ended(&mut parts.environment.iter().map(|text| text.as_ptr()));
+        let arguments = pointers(&parts.arguments);
+        let environment = pointers(&parts.environment);
         let mut shell = vec![c"/bin/sh".as_ptr(), ptr::null()];
         shell.extend(arguments.iter().skip(1));
         Self {

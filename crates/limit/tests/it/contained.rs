@@ -1,11 +1,8 @@
 //! Containment: what a command in its own namespaces can and cannot do.
 
-use std::path::Path;
 use std::time::Duration;
 
-use captime_limit::{
-    Cause, Contain, Launch, Level, LimitError, MemoryControl, Output, Report, Setup, blocking,
-};
+use captime_limit::{Cause, Contain, Launch, LimitError, Output, Report, Setup, blocking};
 
 use super::test_bench::{Book, skip, wall};
 
@@ -57,40 +54,6 @@ fn a_contained_command_sees_its_own_tree_only() {
         assert_eq!((report.cause, report.signal), (Cause::None, Some(15)));
         supervisor.close();
     }
-}
-
-/// A group serves several runs, but each is counted alone, and one that a run has changed is not used again.
-#[test]
-fn the_group_of_a_run_is_as_new() {
-    let Some(mut supervisor) = slot(Contain::Pids) else {
-        return;
-    };
-    if supervisor.level() != Level::Cgroup2 || supervisor.memory_control() == MemoryControl::Cgroup2
-    {
-        skip(&"groups are used again only where they limit no memory");
-        return;
-    }
-    let group = |supervisor: &mut blocking::Supervisor| {
-        let all = said(supervisor, "cat /proc/self/cgroup");
-        let unified = all.lines().find_map(|line| line.strip_prefix("0::/"));
-        unified.unwrap().to_owned()
-    };
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "));
-    let mount = Path::new(mount.unwrap().split(' ').nth(4).unwrap());
-    let first = group(&mut supervisor);
-    let busy = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
-    assert!(shell(&mut supervisor, busy).cpu_seconds > 0.05);
-    let report = shell(&mut supervisor, "true");
-    assert!(report.cpu_seconds < 0.05 && report.cpu_exact, "{report:?}");
-    assert_eq!(group(&mut supervisor), first);
-    // The group of the next run is already chosen. It is not used a second time.
-    let left = mount.join(&first).join("left");
-    std::fs::create_dir(&left).unwrap();
-    assert_eq!(group(&mut supervisor), first);
-    assert_ne!(group(&mut supervisor), first);
-    assert!(!left.exists());
-    supervisor.close();
 }
 
 #[test]
