@@ -153,7 +153,7 @@ fn the_page_on_more_than_one_machine_works_on_this_one() {
     // Nothing is submitted here, but each command writes its script.
     fs::write(
         folder.path().join("sat.yaml"),
-        format!("{rest}slots: {{slurm: auto}}\n"),
+        rest.replace("name: night", "name: sat") + "slots: {slurm: auto}\n",
     )
     .unwrap();
     let submits = commands("cluster.md", "console");
