@@ -290,8 +290,12 @@ slots: 1
     );
     let arms = |text: &str, begin: &str| -> Vec<String> {
         let lines = text.lines().filter(|line| line.starts_with(begin));
-        let number = |line: &str| line.split("arm ").nth(1)?.split([':', ',', ' ']).next();
-        lines.map(|line| format!("{:?}", number(line))).collect()
+        lines
+            .map(|line| {
+                let rest = line.split("arm ").nth(1).unwrap();
+                rest.split([':', ',', ' ']).next().unwrap().to_owned()
+            })
+            .collect()
     };
     let (text, _) = expect(&test_run.captime(&["check", "s.yaml", "--try", "5"]), 0);
     let (shown, tried) = (arms(&text, "  arm "), arms(&text, "pull "));
