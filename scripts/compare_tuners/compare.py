@@ -93,7 +93,9 @@ def summary(rows):
 def table(rows):
     points = summary(rows)
     budgets = sorted({budget for curve in points.values() for budget in curve})
-    lines = ["Test PAR10 in milliseconds, mean ± standard error over seeds, by CPU time spent on runs. The last columns are for the largest budget of each tuner.\n",
+    largest = max((mean for curve in points.values() for mean, *_ in curve.values() if not math.isnan(mean)), default=0.0)
+    unit, scale = ("seconds", 1) if largest >= 10 else ("milliseconds", 1000)
+    lines = [f"Test PAR10 in {unit}, mean ± standard error over seeds, by CPU time spent on runs. The last columns are for the largest budget of each tuner.\n",
              "| tuner | seeds | " + " | ".join(f"{budget:g} s" for budget in budgets) + " | runs | its own CPU time | |", "|---|" + "---|" * (len(budgets) + 4)]
     for name, curve in points.items():
         cells = []
@@ -102,8 +104,8 @@ def table(rows):
                 cells.append("not run")
                 continue
             mean, error, without, _ = curve[budget]
-            spread = f" ± {1000 * error:.1f}" if error else ""
-            cells.append("no answer" if math.isnan(mean) else f"{1000 * mean:.1f}{spread}" + (f" ({without} without answer)" if without else ""))
+            spread = f" ± {scale * error:.1f}" if error else ""
+            cells.append("no answer" if math.isnan(mean) else f"{scale * mean:.1f}{spread}" + (f" ({without} without answer)" if without else ""))
         last = curve[max(curve)][3]
         runs, own = (statistics.mean(float(row[key]) for row in last) for key in ("runs", "own_cpu_seconds"))
         over = max(float(row["spent"]) / float(row["budget"]) for _, _, _, of in curve.values() for row in of)

@@ -161,7 +161,9 @@ impl Afforded {
         let pulls = counted(self.pulls, "pull");
         let drawn = self.drawn.map_or(String::new(), |drawn| {
             let share = 100.0 * confident_share(drawn);
-            format!("; the best of {drawn} drawn arms is in the top {share:.1} % of the space (95 % confidence)")
+            // Down to the first digit that is not 0: many drawn arms are never in the top 0.0 %.
+            let digits = (-share.log10()).ceil().max(1.0) as usize;
+            format!("; the best of {drawn} drawn arms is in the top {share:.digits$} % of the space (95 % confidence)")
         });
         let afforded = match self.arms {
             1 => pulls,
@@ -214,4 +216,27 @@ fn capitalised(text: &str) -> String {
         .next()
         .map(|letter| letter.to_uppercase().to_string());
     first.unwrap_or_default() + letters.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Afforded;
+
+    #[test]
+    fn drawn_arms_are_never_in_the_top_nothing_of_a_space() {
+        let in_words = |drawn| {
+            Afforded {
+                pulls: 9,
+                arms: 1,
+                pulled: 1,
+                thrice: 1,
+                drawn: Some(drawn),
+            }
+            .in_words()
+        };
+        for (drawn, share) in [(2, "100.0"), (299, "1.0"), (3_000, "0.1"), (25_293, "0.01")] {
+            let text = in_words(drawn);
+            assert!(text.contains(&format!("in the top {share} % of")), "{text}");
+        }
+    }
 }

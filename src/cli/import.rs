@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::{Exit, Failure, exit_code};
+use crate::quantity::counted;
 use crate::scenario::{Fault, Mistake, ScenarioError, Span};
 use crate::space::format::{self, Format, Note, line_column};
 
@@ -115,8 +116,9 @@ pub fn run(args: ImportArgs) -> Result<Exit, Failure> {
     notes.insert(
         0,
         format!(
-            "{}: {count} parameters, {conditional} of them conditional; conditions: {}; forbidden combinations: {forbidden}",
+            "{}: {}, {conditional} of them conditional; conditions: {}; forbidden combinations: {forbidden}",
             format.name(),
+            counted(count as u64, "parameter"),
             file.conditions
         ),
     );

@@ -277,6 +277,40 @@ fn pulls_of_an_open_space_can_be_tried() {
     }
 }
 
+/// `--try` runs the arms that `check` has just shown, and then others: the default first, and not the corners of a grid.
+#[test]
+fn the_sample_pulls_are_the_ones_that_are_tried() {
+    let test_run = TestRun::new(
+        "name: try
+target: {command: [sh, -c, 'exit 0', x, '{a}', '{b}']}
+arms: {grid: {a: [1, 2, 3, 4, 5, 6], b: [1, 2, 3, 4, 5]}}
+limits: {of: wall, grid: [60s]}
+slots: 1
+",
+    );
+    let arms = |text: &str, begin: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.starts_with(begin));
+        lines
+            .map(|line| {
+                let rest = line.split("arm ").nth(1).unwrap();
+                rest.split([':', ',', ' ']).next().unwrap().to_owned()
+            })
+            .collect()
+    };
+    let (text, _) = expect(&test_run.captime(&["check", "s.yaml", "--try", "5"]), 0);
+    let (shown, tried) = (arms(&text, "  arm "), arms(&text, "pull "));
+    assert_eq!(shown.len(), 3, "{text}");
+    assert_eq!(shown, tried[..3], "{text}");
+    let different: std::collections::BTreeSet<_> = tried.iter().collect();
+    assert_eq!(different.len(), 5, "{text}");
+    // More than there are: all of them, and some again.
+    let few = TestRun::new(
+        "target: {command: ['true']}\narms: {list: [{a: 1}, {a: 2}]}\nlimits: {grid: [60s]}\nslots: 1\n",
+    );
+    let (text, _) = expect(&few.captime(&["check", "s.yaml", "--try", "3"]), 0);
+    assert_eq!(arms(&text, "pull ").len(), 3, "{text}");
+}
+
 /// What a budget affords is said before the night begins.
 #[test]
 fn check_says_what_the_budget_affords() {

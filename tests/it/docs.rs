@@ -150,6 +150,101 @@ fn the_page_on_more_than_one_machine_works_on_this_one() {
         );
     }
     assert_eq!(ways.lines().count(), 3);
+    // Nothing is submitted here, but each command writes its script.
+    fs::write(
+        folder.path().join("sat.yaml"),
+        rest.replace("name: night", "name: sat") + "slots: {slurm: auto}\n",
+    )
+    .unwrap();
+    let submits = commands("cluster.md", "console");
+    assert_eq!(submits.len(), 3);
+    for line in submits {
+        let words = line.replace(" --dry-run", "");
+        let words = words.replace("captime submit sat.yaml", "submit sat.yaml --dry-run");
+        let output = Command::new(env!("CARGO_BIN_EXE_captime"))
+            .args(words.split_whitespace())
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        expect(&output, 0);
+        let script = fs::read_to_string(folder.path().join("sat.sbatch")).unwrap();
+        assert!(script.contains("--nodes=4"), "{line}: {script}");
+        fs::remove_file(folder.path().join("sat.sbatch")).unwrap();
+    }
+}
+
+/// The commands in the blocks of a kind, without what is said about them.
+fn commands(page: &str, kind: &str) -> Vec<String> {
+    let blocks = blocks(page).into_iter().filter(|(of, _)| of == kind);
+    let lines = blocks.flat_map(|(_, text)| text.lines().map(str::to_owned).collect::<Vec<_>>());
+    lines
+        .map(|line| line.split(" # ").next().unwrap().trim().to_owned())
+        .filter(|line| !line.is_empty())
+        .collect()
+}
+
+/// Where each block with something to run is run. A new page, or a new block on a page that nothing runs, fails here.
+#[test]
+fn every_block_of_every_page_is_run_or_cannot_be() {
+    // By this file, which runs `sh`, `yaml` and `r`.
+    let followed = [
+        "cluster.md",
+        "deterministic.md",
+        "embedding.md",
+        "forest.md",
+        "overnight.md",
+        "paper-experiments.md",
+        "policies.md",
+        "prices.md",
+        "pull.md",
+        "report.md",
+        "spaces.md",
+        "tutorial.md",
+        "virtual-targets.md",
+    ];
+    // These change the machine, do not end, or take hours and the network.
+    let outside = [
+        "apt install ",
+        "tmux new ",
+        "systemctl --user ",
+        "journalctl --user ",
+        "captime serve",
+        "captime submit ", // its options are tried with `--dry-run`
+        "scripts/compare-tuners",
+        "examples/cbc/make-instances",
+        "examples/clasp/make-instances",
+    ];
+    for entry in fs::read_dir(docs()).unwrap() {
+        let page = entry.unwrap().file_name().into_string().unwrap();
+        if !page.ends_with(".md") {
+            continue;
+        }
+        for (kind, text) in blocks(&page) {
+            match kind.as_str() {
+                "sh" | "r" => assert!(followed.contains(&page.as_str()), "{page}: {text}"),
+                // The scenarios of the reference are parsed by tests/it/scenario.rs.
+                "yaml" => assert!(
+                    followed.contains(&page.as_str()) || page == "scenario.md",
+                    "{page}: {text}"
+                ),
+                // By the tests of the Python package.
+                "python" => assert!(["python.md", "pull.md"].contains(&page.as_str()), "{page}"),
+                "console" => {}
+                // What is printed, and files of other programs.
+                "json" | "text" | "ini" => assert!(
+                    !text.lines().any(|line| line.starts_with("captime ")),
+                    "{page}: commands that nothing runs: {text}"
+                ),
+                other => panic!("{page}: how is a block of `{other}` tested?"),
+            }
+        }
+        for line in commands(&page, "console") {
+            assert!(
+                outside.iter().any(|known| line.starts_with(known)),
+                "{page}: why is `{line}` not run?"
+            );
+        }
+    }
 }
 
 #[test]
@@ -225,6 +320,20 @@ fn a_night_is_prepared_and_read_in_the_morning() {
         &[],
     );
     assert!(folder.path().join("runs/sweep/report.html").exists());
+}
+
+#[test]
+fn a_report_is_written_as_the_page_says() {
+    let folder = follow_with(
+        "report.md",
+        &[
+            ("night.yaml", SOLVER),
+            ("instances/a.cnf", ""),
+            ("test/b.cnf", ""),
+        ],
+        &[],
+    );
+    assert!(folder.path().join("runs/night/report.html").exists());
 }
 
 #[test]
@@ -320,9 +429,25 @@ fn spaces_and_virtual_targets_are_as_documented() {
         ("consumption.csv", matrix),
         ("arms.csv", "x\n1\n2\n"),
         ("space.yaml", "space: {x: {integer: [1, 2]}}\n"),
+        ("params.pcs", "decay {0.8, 0.9} [0.9]\n"),
+        (
+            "space.json",
+            r#"{"hyperparameters": [{"name": "decay", "type": "uniform_float", "lower": 0.1, "upper": 1.0, "default": 0.5, "log": false}], "conditions": [], "forbiddens": []}"#,
+        ),
+        (
+            "scenario.txt",
+            "algo = ./wrapper\nparamfile = params.pcs\ninstance_file = training.txt\ncutoff_time = 5\nrun_obj = runtime\n",
+        ),
+        ("training.txt", "a.cnf\n"),
     ] {
         fs::write(folder.path().join(name), text).unwrap();
     }
+    let program = Path::new(env!("CARGO_BIN_EXE_captime"));
+    let path = format!(
+        "{}:{}",
+        program.parent().unwrap().display(),
+        std::env::var("PATH").unwrap()
+    );
     let earlier = "name: last-night\ntarget: {command: ['true', '{params}']}\n\
                    arms: {space: {decay: {real: [0.5, 1.5]}}}\nlimits: {of: wall, grid: [10s]}\nbudget: {rounds: 2}\n";
     fs::write(folder.path().join("earlier.yaml"), earlier).unwrap();
@@ -336,6 +461,15 @@ fn spaces_and_virtual_targets_are_as_documented() {
     let mut checked = 0;
     for page in ["spaces.md", "virtual-targets.md"] {
         for (kind, mut text) in blocks(page) {
+            if kind == "sh" {
+                let output = Command::new("bash")
+                    .args(["-euo", "pipefail", "-c", &text])
+                    .current_dir(folder.path())
+                    .env("PATH", &path)
+                    .output()
+                    .unwrap();
+                expect(&output, 0);
+            }
             if kind != "yaml" {
                 continue;
             }
@@ -363,6 +497,8 @@ fn spaces_and_virtual_targets_are_as_documented() {
         }
     }
     assert_eq!(checked, 5);
+    let imported = fs::read_to_string(folder.path().join("mine.yaml")).unwrap();
+    assert!(imported.contains("wrapper:"), "{imported}");
 }
 
 /// The tables and pictures of the comparison are what the script makes of the results beside them.

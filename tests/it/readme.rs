@@ -257,14 +257,17 @@ fn a_figure_is_a_whole_number_with_its_sign() {
     assert_eq!(found, BTreeSet::from(all.map(String::from)));
 }
 
+/// `docs::the_comparison_of_tuners_shows_its_results` draws it again from the results beside it.
 #[test]
-fn the_picture_is_drawn_by_a_study_of_ours() {
+fn the_picture_is_drawn_by_the_comparison_of_tuners() {
     let text = readme();
     let picture = text.split_once("](").unwrap().1.split(')').next().unwrap();
+    assert!(root().join(picture).with_extension("csv").exists());
     let picture = fs::read_to_string(root().join(picture)).unwrap();
-    let head = picture.lines().next().unwrap();
-    assert!(head.starts_with("<svg ") && head.contains("ames-replay: 672 arms, 10 limits"));
-    assert!(picture.contains("cumulative gain, mean ± standard error"));
+    for tuner in ["captime", "SMAC3", "irace", "Optuna", "random search"] {
+        assert!(picture.contains(&format!(">{tuner}</text>")), "{tuner}");
+    }
+    assert!(picture.contains("test PAR10 of the answer"), "{picture}");
 }
 
 /// The policy in CONTRIBUTING.md is compiled with the tests of the library, under `policy::walk_through`.

@@ -2,6 +2,8 @@
 
 use std::io::{Result, Write};
 
+use rand::seq::SliceRandom;
+
 use crate::orchestrator::{Earlier, target_seed};
 use crate::policy::PolicyKind;
 use crate::quantity::{counted, seconds};
@@ -553,12 +555,24 @@ fn sample_arms(scenario: &mut Scenario) -> Vec<usize> {
         }
         return places;
     }
-    let others = scenario.space.len() - 1;
-    let mut rng = randomness(scenario.seed, Round(0), Purpose::Choose);
+    listed_samples(seed, scenario.space.len(), 3)
+}
+
+/// Of a list of so many arms: the places of the default arm and of others, drawn by the seed. However many are wanted, the first three are the same.
+pub(super) fn listed_samples(seed: u64, arms: usize, count: usize) -> Vec<usize> {
+    let others = arms - 1;
+    let mut rng = randomness(seed, Round(0), Purpose::Choose);
     let drawn = rand::seq::index::sample(&mut rng, others, others.min(2));
     let mut places: Vec<usize> = drawn.iter().map(|place| place + 1).collect();
     places.sort_unstable();
     places.insert(0, 0);
+    if count > places.len() {
+        let is_left = |place: &usize| !places.contains(place);
+        let mut left: Vec<usize> = (1..=others).filter(is_left).collect();
+        left.shuffle(&mut rng);
+        places.extend(left);
+    }
+    places.truncate(count);
     places
 }
 

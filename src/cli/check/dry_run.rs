@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::run_folder::failure;
 use super::super::{Exit, Failure, runtime};
+use super::describe::listed_samples;
 use super::nodes;
 use crate::journal::{EndReason, PullRecord};
 use crate::markup::Visible;
@@ -13,13 +14,13 @@ use crate::orchestrator::{
     target_seed,
 };
 use crate::resource::Resource;
-use crate::round::{Pull, Seen};
+use crate::round::{ArmId, Pull, Seen};
 use crate::scenario::Scenario;
 use crate::space::Configuration;
 use crate::target::command::Commands;
 use crate::target::{Ending, Failing, Guard, Outcome, Start, prepare};
 
-/// Runs pulls of arms spread over the space, at the largest limit, and shows each.
+/// Runs the pulls that `check` has shown as samples, and more if wanted, at the largest limit, and shows each.
 pub(super) fn run(scenario: &Scenario, count: u64) -> Result<Exit, Failure> {
     let folder = tempfile::Builder::new()
         .prefix("captime-try-")
@@ -30,7 +31,13 @@ pub(super) fn run(scenario: &Scenario, count: u64) -> Result<Exit, Failure> {
     let target = prepare(&scenario, folder.path())?;
     let plan = RunSetup::of(&scenario, &target).plan;
     let (limit, seed) = (plan.limits.largest(), plan.seed);
-    let arms: Vec<_> = spread(plan.arms, count as usize).collect();
+    let arms: Vec<ArmId> = match scenario.space.opened() {
+        Some(_) => spread(plan.arms, count as usize).collect(),
+        None => listed_samples(seed, plan.arms, count as usize)
+            .into_iter()
+            .map(ArmId::from_index)
+            .collect(),
+    };
     let sequence = Sequence::new(count, move |round| Planned {
         pull: Pull::new(arms[(round.0 - 1) as usize % arms.len()], limit),
         seed: Some(target_seed(seed, round)),
