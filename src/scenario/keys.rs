@@ -375,7 +375,7 @@ pub(super) static ARMS: Section = section!("arms", "The configurations to choose
         optional("space", AnyOf(&[Text, Shape::Map(&AnyOf(&[Scalar, Shape::Section(&PARAMETER)]))]), "An open space: parameters with ranges, or a file of them (PCS, ConfigSpace, irace). See [spaces](spaces.md)"),
         optional("forbid", Texts, "Combinations of the space that are not allowed, such as `decay * restarts > 5000`"),
         optional("start", AnyOf(&[Shape::Map(&Scalar), List(&Shape::Map(&Scalar))]), "Configurations of the space that come right after the default, or `{file: known-good.csv}`. With `{run: runs/last-night}`, the arms of an earlier run, and its rounds where nothing else changed: see [warm start](spaces.md#starting-from-an-earlier-run)"),
-        optional("sample", Whole(1, MOST_ARMS as i64), "How many arms to draw from the space, as a finite list. Without it, arms are opened as the run goes"),
+        optional("sample", Whole(1, MOST_ARMS.cast_signed() as i64), "How many arms to draw from the space, as a finite list. Without it, arms are opened as the run goes"),
         key("default", AnyOf(&[Scalar, Shape::Map(&Scalar)]), "the first arm", "The default configuration, by name or by values. It becomes arm 1"),
         optional("only", Other(patterns), "Keep only the combinations of the grid that match one of these"),
         optional("except", Other(patterns), "Drop the combinations of the grid that match one of these"),
@@ -429,7 +429,7 @@ pub(super) static LIMITS: Section = section!("limits", "What is limited, the lim
 pub(super) static CALIBRATE: Section = section!("calibrate", "Run arms once under the guard on the limited resource, then spread limits between quantiles of what they took.", [
         key("points", Whole(1, MOST_POINTS), "10", "How many limits"),
         key("quantiles", Other(quantiles), "[0.25, 0.75]", "Between which quantiles"),
-        key("arms", AnyOf(&[Whole(1, u32::MAX as i64), Words(&["all"])]), "`all`", "How many arms to run"),
+        key("arms", AnyOf(&[Whole(1, 4_294_967_295), Words(&["all"])]), "`all`", "How many arms to run"),
 ]);
 
 #[rustfmt::skip]
