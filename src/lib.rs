@@ -54,17 +54,15 @@ pub mod answer;
 pub mod cli;
 #[doc(hidden)]
 pub mod cluster;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod progress;
-#[doc(hidden)]
-pub mod resource;
-#[doc(hidden)]
-pub mod study;
 
 mod listed;
 mod markup;
 mod nearest;
+#[cfg(feature = "cli")]
+mod progress;
 mod regular_file;
+mod resource;
 mod simulated;
+#[cfg(feature = "cli")]
+mod study;
 mod yaml;

@@ -1,11 +1,4 @@
 //! The resource that a limit applies to, named alike in scenarios, the forest and reports.
-//!
-//! ```
-//! use captime::resource::Resource;
-//!
-//! assert_eq!(Resource::Cpu.amount(0.25), "250 ms");
-//! assert_eq!(Resource::Work.amount(3e7), "3e7");
-//! ```
 
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +82,8 @@ mod tests {
 
     #[test]
     fn amounts_are_short() {
+        assert_eq!(Resource::Cpu.amount(0.25), "250 ms");
+        assert_eq!(Resource::Work.amount(3e7), "3e7");
         assert_eq!(Resource::Work.amount(0.1 + 4.0 * 0.8 / 9.0), "0.4556");
         assert_eq!(Resource::Work.amount(1.0), "1");
         assert_eq!(Resource::Work.amount(123_456.789), "123457");

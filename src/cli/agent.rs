@@ -27,7 +27,7 @@ In a scenario:
   slots: {ssh: [alpha, beta]}             an agent per host
   slots: {launch: [[docker, exec, -i, box, captime, agent]]}";
 
-/// Run pulls on this node for a captime on another.
+/// Run pulls on this node for captime on another machine.
 ///
 /// You do not start agents yourself: `captime run` does, for a scenario that names nodes in `slots`. An agent exchanges
 /// frames on stdin and stdout. When its stdin closes, it ends every process that it started and exits.

@@ -70,6 +70,7 @@ pub fn run(args: ExplainArgs) -> Result<Exit, Failure> {
 }
 
 /// Why this round was played, in words. `None` if there is no such round.
+#[cfg(feature = "serve")]
 pub(super) fn text(folder: &Path, round: u64) -> Result<Option<String>, RunError> {
     let found = choice(folder, round)?;
     Ok(found.map(|choice| as_text(&choice.pull, &choice.explanation, &choice.words())))

@@ -1,6 +1,5 @@
 //! `captime init`: a commented scenario that runs as it is.
 
-mod files;
 mod houses;
 mod sat;
 
@@ -67,12 +66,40 @@ impl File {
     }
 }
 
+/// A forest on a small table.
+fn forest() -> Vec<File> {
+    vec![
+        File::text("forest.yaml", include_str!("init/forest.yaml")),
+        File::text("houses.csv", houses::table(1500, 1)),
+    ]
+}
+
+/// Minisat on random formulas.
+fn solver() -> Vec<File> {
+    let mut files = vec![File::text("solver.yaml", include_str!("init/solver.yaml"))];
+    files.extend((1..=12).map(|k| {
+        File::text(
+            format!("instances/r{k:02}.cnf"),
+            sat::formula(170 + 5 * k as usize, k),
+        )
+    }));
+    files
+}
+
+/// A script that prints a score.
+fn script() -> Vec<File> {
+    vec![
+        File::text("script.yaml", include_str!("init/script.yaml")),
+        File::program("score.sh", include_str!("init/score.sh")),
+    ]
+}
+
 impl Init {
     pub(super) fn run(&self) -> Result<Exit, Failure> {
         let files = match self.kind {
-            Kind::Forest => files::forest(),
-            Kind::Solver => files::solver(),
-            Kind::Script => files::script(),
+            Kind::Forest => forest(),
+            Kind::Solver => solver(),
+            Kind::Script => script(),
         };
         // All or nothing: check first, so that a refusal leaves nothing behind.
         for file in &files {

@@ -12,7 +12,6 @@ mod explain;
 mod export;
 mod failure;
 mod forest;
-mod format;
 mod import;
 mod init;
 mod lines;
@@ -39,13 +38,11 @@ pub use ask::answers;
 pub use exit_code::Exit;
 pub use failure::Failure;
 
-use format::TextOrJson;
-
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,6 +60,13 @@ pub struct Cli {
     /// The folder that holds runs [default: CAPTIME_RUNS, or runs]
     #[arg(long, global = true, value_name = "DIR")]
     runs: Option<std::path::PathBuf>,
+}
+
+/// The output format of commands that have just these two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TextOrJson {
+    Text,
+    Json,
 }
 
 /// In the order in which new users need them.

@@ -48,8 +48,8 @@ pub fn run(args: ReportArgs) -> Result<Exit, Failure> {
     let content = match args.format {
         ReportFormat::Html => report::page(&summary, None).into_bytes(),
         ReportFormat::Json => {
-            let mut content = vec![];
-            report::write_json(&summary, &mut content)?;
+            let mut content = serde_json::to_vec(&summary).map_err(std::io::Error::from)?;
+            content.push(b'\n');
             content
         }
     };

@@ -14,7 +14,7 @@ Examples:
 For editors with the YAML language server, put this in the first line of a scenario:
   # yaml-language-server: $schema=captime.schema.json";
 
-/// Print the JSON schema of scenarios, with which editors check and complete them.
+/// Print the JSON schema of scenarios, for editors to check and complete them.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct SchemaArgs {}

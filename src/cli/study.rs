@@ -52,7 +52,7 @@ Examples:
       of every arm: how much of the gap from the median to the best arm is
       closed, on average and at worst
 
-Exit codes: 0 done; 1 internal failure; 2 bad usage or scenario; 130 interrupted: run the same command to resume real runs.";
+Exit codes: 0 done; 1 captime itself failed; 2 bad usage or scenario; 130 interrupted (run the same command to resume real runs).";
 
 /// Compare policies over repetitions: regret, share of censored rounds, quality of the answer
 ///

@@ -348,7 +348,7 @@ fn arms(history: &History, wanted: &str) -> Result<Tested, Failure> {
                 )));
             }
             _ => {
-                return Err(Failure::usage(format!("--arms: `{word}` is no arm"))
+                return Err(Failure::usage(format!("--arms: `{word}` is not an arm"))
                     .hint(Some("write best, default, top:5 or numbers, with commas")));
             }
         }

@@ -234,7 +234,7 @@ pub fn tests_in(folder: &Path) -> Vec<(u64, PathBuf)> {
     tests
 }
 
-/// A test as its journal tells it, finished or not.
+/// A test as recorded in its journal, finished or not.
 #[derive(Debug)]
 pub struct TestReader {
     /// What was asked for.

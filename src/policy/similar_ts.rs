@@ -4,7 +4,7 @@
 //! that does, but believes of an arm, before its first run, what is usual on instances of each kind (`baseline.rs`),
 //! corrected by what arms with similar parameters did (`similar.rs`); how much that counts for is learned too
 //! (`tune.rs`). No arm is opened at the largest limit: an arm climbs one limit with each run, and no run is granted
-//! more than a small part of all that was spent. Where it may choose instances, an arm runs where that tells something
+//! more than a small part of all that was spent. Where it may choose instances, an arm runs where that says something
 //! new.
 
 mod baseline;
@@ -207,7 +207,7 @@ impl SimilarTs {
         best
     }
 
-    /// Whether a member is known on every instance at this limit, and runs repeat themselves: another tells nothing.
+    /// Whether a member is known on every instance at this limit, and runs repeat themselves: another run says nothing.
     fn is_exhausted(&self, place: usize, k: usize) -> bool {
         if self.instances == 0 || self.baseline.again > ECHO {
             return false;
@@ -217,7 +217,7 @@ impl SimilarTs {
         evidence.is_some_and(|evidence| evidence.reached.iter().all(is_known))
     }
 
-    /// An instance on which a run to this limit tells something new of the member, or any.
+    /// An instance on which a run to this limit says something new about the member, or any.
     fn instance(&self, place: usize, k: usize, rng: &mut Pcg64Mcg) -> Option<u32> {
         if self.instances == 0 {
             return None;

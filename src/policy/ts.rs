@@ -1,7 +1,7 @@
 //! Thompson sampling over pairs, as printed in the paper's appendix "Compared Algorithms".
 //!
 //! A Beta(1 + S, 1 + F) per pair; an observation is one Bernoulli trial, with the rescaled gain as its chance, for
-//! *every* limit it tells about, each with the gain that limit would have brought (eq. `def_pseudo_reward_TS`).
+//! *every* limit it says something about, each with the gain that limit would have brought (eq. `def_pseudo_reward_TS`).
 
 use rand::{Rng, RngExt};
 use statrs::distribution::ContinuousCDF;

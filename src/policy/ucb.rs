@@ -157,7 +157,7 @@ impl Policy for Ucb {
     }
 }
 
-/// A pull cut off elsewhere than at the limit it was granted tells UCB nothing.
+/// A pull cut off elsewhere than at the limit it was granted says nothing to UCB.
 fn enter(stat: &mut Stat, pulled: &PullEvidence) {
     if pulled.reach != pulled.granted {
         stat.short += 1;

@@ -228,6 +228,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_arm_is_its_number_and_its_values() {
+        let text = "target: external\narms: {grid: {decay: [0.8, 0.95]}}\nlimits: {of: cpu, grid: [1s, 10s]}\n";
+        let checked = crate::scenario::parse(text, "mine.yaml".as_ref(), ".".as_ref()).unwrap();
+        let words = Words {
+            space: &checked.scenario.space,
+            resource: Resource::Cpu,
+        };
+        assert_eq!(words.arm(ArmId::from_index(1)), "arm 2 (decay=0.95)");
+        assert_eq!(words.limit(Limit::new(0.25).unwrap()), "250 ms");
+    }
+
+    #[test]
     fn an_arm_without_parameters_is_its_number() {
         let words = Words {
             space: &Space::numbered(3).unwrap(),

@@ -37,6 +37,7 @@
 //! ```
 
 mod answer;
+mod answer_tests;
 mod arms;
 mod course;
 mod curves;
@@ -47,7 +48,6 @@ mod history;
 mod html;
 mod importance;
 mod instances;
-mod json;
 mod number;
 mod pairs;
 mod paste;
@@ -55,7 +55,6 @@ mod played;
 #[cfg(feature = "serve")]
 mod serve;
 mod summary;
-mod tests;
 mod write;
 
 pub use history::{History, Incumbent, SessionStart};
@@ -71,7 +70,6 @@ pub use {
     failures::Failures,
     follow::{Followed, Last, News},
     html::{Live, holdout_page, study_page},
-    json::write_json,
     number::Num,
     played::{Kind, Played},
     write::{ReportUpdater, write_file},

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::answer::{Answer, OnFront, answer, front, label};
+use super::answer_tests::{Test, tests};
 use super::arms::{
     Arms, FailureGroup, Rounds, arms, best_arms, by_arm, failures, rounds, standings,
 };
@@ -14,7 +15,6 @@ use super::curves::{BestArm, PriceCurves, prices};
 use super::importance::{Importance, importance};
 use super::instances::{Instances, instances};
 use super::pairs::Pairs;
-use super::tests::{Test, tests};
 use super::{History, Kind, Num};
 use crate::answer::NodeRow;
 use crate::journal::{EndReason, Machine, RunLock};

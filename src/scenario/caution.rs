@@ -40,7 +40,7 @@ pub enum Caution {
     FewerSampled { wanted: usize, found: usize },
     #[error("in the file of the space: {0}")]
     SpaceNote(String),
-    #[error("{count} instances: a run meets only a few of so many")]
+    #[error("{count} instances: a run will use only a few of them")]
     ManyInstances { count: usize },
     #[error("{missing} of {count} instances have no features")]
     MissingFeatures { missing: usize, count: usize },

@@ -163,13 +163,13 @@ pub enum Fault {
         value: String,
         values: String,
     },
-    #[error("{value} matches no arm")]
-    NoSuchArm { value: String },
+    #[error("no arm matches `default`")]
+    NoSuchArm,
     #[error("parameter `{name}` has the name of a placeholder")]
     TakenName { name: String },
     #[error("duplicate arm name `{name}`")]
     NameTwice { name: String },
-    #[error("arm {arm} has no name, but others have")]
+    #[error("arm {arm} has no name, but other arms do")]
     Unnamed { arm: ArmId },
     #[error("`{}`, line {line}: {reason}", path.display())]
     Csv {
@@ -192,8 +192,8 @@ pub enum Fault {
         limit: String,
         guard: String,
     },
-    #[error("the policy `z-rcucb` makes its own grid of limits")]
-    GridForZrcucb,
+    #[error("the policy `{policy}` makes its own grid of limits")]
+    GridNotNeeded { policy: &'static str },
     #[error("the policy `{policy}` needs a grid of limits, not only the largest")]
     MaxWithoutGrid { policy: &'static str },
     #[error("`of: work` needs a forest, a target in virtual time, or a command with `consumption`")]
@@ -256,7 +256,7 @@ pub enum Fault {
     BadPointer { pointer: String },
     #[error("no instance has an answer in column {place}")]
     NoAnswerColumn { place: usize },
-    #[error("`{answer}`, expected of `{instance}`, is an answer that earns no reward")]
+    #[error("the answer `{answer}` expected of `{instance}` earns no reward")]
     ImpossibleAnswer { answer: String, instance: String },
     #[error(
         "`consumption` needs the guard `wall`: nothing else ends a program that does not keep its limit"

@@ -1,13 +1,15 @@
 //! Every key of a scenario file, described once.
 //!
 //! The check takes the known keys from here, editors use the [`schema`], and the tables of `docs/scenario.md` are
-//! generated. A new key is a line here, a field in the model, and the code that reads it.
+//! generated. Words, bounds and defaults are here only: `Fields::read` hands what the file says, or the default, to the
+//! type that the model has for it. So a new key is a line here and a field in the model that is read in one line.
 
 use serde_json::{Map, Value, json};
 
 use super::model::MOST_SLOTS;
 use crate::policy::PolicyKind;
 use crate::simulated::synthetic::{Grid, SyntheticProblem};
+use crate::space::MOST_ARMS;
 
 /// A mapping with a fixed set of keys.
 pub(super) struct Section {
@@ -25,17 +27,17 @@ macro_rules! section {
 }
 
 /// One key.
-struct Key {
-    name: &'static str,
+pub(super) struct Key {
+    pub(super) name: &'static str,
     about: &'static str,
     /// Its default: empty if it is optional and has none, [`REQUIRED`] if it must be given.
     default: &'static str,
-    shape: Shape,
+    pub(super) shape: Shape,
 }
 
 /// What the value of a key may be.
 #[derive(Clone, Copy)]
-enum Shape {
+pub(super) enum Shape {
     Text,
     /// One text or several.
     Texts,
@@ -43,8 +45,8 @@ enum Shape {
     Number,
     /// A number between two others, neither included.
     Between(f64, f64),
-    /// A whole number, at least this.
-    Whole(u64),
+    /// A whole number from the first to the second, which may be [`ANY`].
+    Whole(i64, i64),
     Words(&'static [&'static str]),
     /// A duration, or a plain number where work is counted.
     Amount,
@@ -64,7 +66,22 @@ enum Shape {
 
 const REQUIRED: &str = "required";
 
+/// No upper bound.
+const ANY: i64 = i64::MAX;
+
+/// More limits than this do not help any policy.
+pub(super) const MOST_POINTS: i64 = 1000;
+
 impl Section {
+    /// The description of a key.
+    ///
+    /// # Panics
+    /// If the section has no such key.
+    pub(super) fn key(&self, name: &str) -> &Key {
+        let found = self.keys.iter().find(|key| key.name == name);
+        found.expect("only known keys are read")
+    }
+
     /// The keys it may have.
     pub(super) fn names(&self) -> Vec<&'static str> {
         self.keys.iter().map(|key| key.name).collect()
@@ -107,6 +124,16 @@ impl Section {
 }
 
 impl Key {
+    /// Its default, if that is a plain value.
+    pub(super) fn default_value(&self) -> Option<Value> {
+        let text = self.default.trim_matches('`');
+        match self.shape {
+            Words(words) => words.contains(&text).then(|| json!(text)),
+            Flag | Whole(..) | Between(..) => text.parse().ok(),
+            _ => None,
+        }
+    }
+
     fn schema(&self) -> Value {
         let mut schema = self.shape.schema();
         let about = match self.default {
@@ -131,7 +158,10 @@ impl Shape {
             Self::Between(low, high) => {
                 json!({"type": "number", "exclusiveMinimum": low, "exclusiveMaximum": high})
             }
-            Self::Whole(least) => json!({"type": "integer", "minimum": least}),
+            Self::Whole(least, ANY) => json!({"type": "integer", "minimum": least}),
+            Self::Whole(least, most) => {
+                json!({"type": "integer", "minimum": least, "maximum": most})
+            }
             Self::Words(words) => json!({"enum": words}),
             Self::Amount => {
                 json!({"type": ["string", "number"], "examples": ["2.5s", "1h 30m"]})
@@ -211,11 +241,11 @@ pub(super) static SCENARIO: Section = section!("scenario", "A captime scenario: 
         key("budget", Shape::Section(&BUDGET), "none: runs until you stop it", "When to stop"),
         key("slots", AnyOf(&[Words(&["auto"]), Other(slots), Other(nodes)]), "`auto`", "How many pulls run at a time. `auto` is one per CPU. Or the machines to run them on"),
         key("pin", AnyOf(&[Words(&["auto", "never"]), Other(|| json!({"const": false}))]), "`auto`", "Whether each slot gets its own CPUs. `auto` pins if slots x threads fit"),
-        key("seed", Whole(0), "1", "The seed of all randomness"),
+        key("seed", Whole(0, ANY), "1", "The seed of all randomness"),
         key("stop_on_first_failures", Flag, "true", "Whether to stop if the first pulls all fail without hitting a guard"),
         key("compare", Words(&["as-measured", "by-node"]), "`as-measured`", "How runs on nodes of different speed are compared. `by-node` divides what a run consumed by the measured factor of its node"),
         optional("features", Text, "A CSV file with numbers about the instances, whose names are in its first column. The report says which of them go with the instances that the answer is bad at"),
-        key("retries", Whole(0), "2", "How often a run that was lost with its launcher is retried"),
+        key("retries", Whole(0, 1000), "2", "How often a run that was lost with its launcher is retried"),
 ]);
 
 #[rustfmt::skip]
@@ -276,7 +306,7 @@ pub(super) static REWARD: Section = section!("reward", "How the reward is read."
 
 #[rustfmt::skip]
 pub(super) static EXPECT: Section = section!("expect", "The answers that instances are known to have: exit codes, scores, or what a wrapper reports. One of the two.", [
-        optional("column", Whole(2), "The word of an instance's line that is its answer, counted from 1. It is not part of `{instance}`. Instances without it, or with `-`, accept any answer"),
+        optional("column", Whole(2, 100), "The word of an instance's line that is its answer, counted from 1. It is not part of `{instance}`. Instances without it, or with `-`, accept any answer"),
         optional("name", Shape::Map(&AnyOf(&[Scalar, List(&Scalar)])), "Patterns on the instance's name, each with its answer or a list of them. The first that matches counts"),
 ]);
 
@@ -298,7 +328,7 @@ pub(super) static FOREST: Section = section!("forest", "A random forest on a CSV
         key("task", Words(&["auto", "regression", "classification"]), "`auto`", "What to predict. `auto` infers it from the column"),
         key("engine", Words(&["builtin", "smartcore", "linfa"]), "`builtin`", "The forest implementation"),
         key("isolation", Words(&["thread", "process"]), "`thread` for `builtin`, else `process`", "Where a fit runs: in-process, or in its own process, which the memory guard needs"),
-        key("threads", Whole(1), "1", "Threads per fit"),
+        key("threads", Whole(1, 1024), "1", "Threads per fit"),
         key("normalise", Words(&["range", "sd"]), "`range`", "What the error is divided by: the range of the column, or its standard deviation"),
         key("reward", Words(&["accuracy", "auc", "log_loss"]), "`accuracy`", "The reward of a classification: the accuracy, the area under the ROC curve, or exp(-log loss)"),
         optional("drop", Texts, "Columns that are not predictors"),
@@ -328,7 +358,7 @@ pub(super) static SURROGATE: Section = section!("surrogate", "Runs of any config
         key("cutoff", Amount, "from ASlib's `description.txt`", "The cutoff of the measured runs"),
         optional("unsolved", Amount, "The value that means not solved. Anything above the cutoff does too"),
         optional("test", Instances, "Instances kept back for testing the answer"),
-        key("seed", Whole(0), "1", "Another seed gives other luck to every configuration"),
+        key("seed", Whole(0, ANY), "1", "Another seed gives other luck to every configuration"),
 ]);
 
 #[rustfmt::skip]
@@ -345,7 +375,7 @@ pub(super) static ARMS: Section = section!("arms", "The configurations to choose
         optional("space", AnyOf(&[Text, Shape::Map(&AnyOf(&[Scalar, Shape::Section(&PARAMETER)]))]), "An open space: parameters with ranges, or a file of them (PCS, ConfigSpace, irace). See [spaces](spaces.md)"),
         optional("forbid", Texts, "Combinations of the space that are not allowed, such as `decay * restarts > 5000`"),
         optional("start", AnyOf(&[Shape::Map(&Scalar), List(&Shape::Map(&Scalar))]), "Configurations of the space that come right after the default, or `{file: known-good.csv}`. With `{run: runs/last-night}`, the arms of an earlier run, and its rounds where nothing else changed: see [warm start](spaces.md#starting-from-an-earlier-run)"),
-        optional("sample", Whole(1), "How many arms to draw from the space, as a finite list. Without it, arms are opened as the run goes"),
+        optional("sample", Whole(1, MOST_ARMS.cast_signed() as i64), "How many arms to draw from the space, as a finite list. Without it, arms are opened as the run goes"),
         key("default", AnyOf(&[Scalar, Shape::Map(&Scalar)]), "the first arm", "The default configuration, by name or by values. It becomes arm 1"),
         optional("only", Other(patterns), "Keep only the combinations of the grid that match one of these"),
         optional("except", Other(patterns), "Drop the combinations of the grid that match one of these"),
@@ -359,7 +389,7 @@ static PARAMETER: Section = section!("parameter", "One parameter of an open spac
         optional("choice", List(&Scalar), "Values without an order"),
         optional("ordered", List(&Scalar), "Values in their order"),
         key("scale", Words(&["linear", "log"]), "`linear`", "How drawn numbers spread over the range"),
-        key("digits", Whole(0), "about six that count", "How many digits drawn numbers of `real` have after the point"),
+        key("digits", Whole(0, ANY), "about six that count", "How many digits drawn numbers of `real` have after the point"),
         key("default", Scalar, "the middle of the range, or the first value", "The value in the default configuration"),
         key("when", Scalar, "always", "When the parameter is active, such as `heuristic == chb`"),
         key("argument", Texts, "as `params` says", "What `{params}` writes for it, such as `--decay={value}`"),
@@ -371,7 +401,7 @@ pub(super) static RANGE: Section = section!("range", "The values of a parameter:
         optional("to", Number, "The largest value"),
         optional("integer", List(&Number), "The smallest and the largest value, instead of `from` and `to`: every value is whole"),
         key("step", Number, "1 for `integer`", "The difference between neighbours"),
-        optional("points", Whole(2), "How many values, instead of a step"),
+        optional("points", Whole(2, 10_000_000), "How many values, instead of a step"),
         key("scale", Words(&["linear", "log"]), "`linear`", "Equal differences or equal ratios, with `points`"),
         optional("ordered", List(&Scalar), "Words in their order, instead of a range"),
         optional("choice", List(&Scalar), "Values without an order, instead of a range"),
@@ -382,10 +412,10 @@ pub(super) static RANGE: Section = section!("range", "The values of a parameter:
 pub(super) static LIMITS: Section = section!("limits", "What is limited, the limits to choose from, and the guards. Give one of: `max` and `grid`; `grid`; `from`, `to` and `points`; `calibrate`; `max` alone for z-rcucb.", [
         key("of", Words(&["wall", "cpu", "work", "memory"]), "`wall`", "What is limited and priced. `work` is a plain count, for forests, targets in virtual time, and commands with `consumption`. `memory` is the peak memory of a program, where the kernel enforces memory limits exactly"),
         optional("max", Amount, "The largest limit"),
-        optional("grid", AnyOf(&[Whole(1), List(&Amount)]), "The number of limits up to `max`, or the limits themselves"),
+        optional("grid", AnyOf(&[Whole(1, MOST_POINTS), List(&Amount)]), "The number of limits up to `max`, or the limits themselves"),
         optional("from", Amount, "The smallest limit"),
         optional("to", Amount, "The largest limit"),
-        optional("points", Whole(1), "How many limits from the smallest to the largest"),
+        optional("points", Whole(1, MOST_POINTS), "How many limits from the smallest to the largest"),
         key("scale", Words(&["linear", "log"]), "`linear`", "Equal differences or equal ratios"),
         optional("calibrate", Shape::Section(&CALIBRATE), "Measure the limits first"),
         optional("wall", Amount, "Guard: the longest a pull may take"),
@@ -397,9 +427,9 @@ pub(super) static LIMITS: Section = section!("limits", "What is limited, the lim
 
 #[rustfmt::skip]
 pub(super) static CALIBRATE: Section = section!("calibrate", "Run arms once under the guard on the limited resource, then spread limits between quantiles of what they took.", [
-        key("points", Whole(1), "10", "How many limits"),
+        key("points", Whole(1, MOST_POINTS), "10", "How many limits"),
         key("quantiles", Other(quantiles), "[0.25, 0.75]", "Between which quantiles"),
-        key("arms", AnyOf(&[Whole(1), Words(&["all"])]), "`all`", "How many arms to run"),
+        key("arms", AnyOf(&[Whole(1, 4_294_967_295), Words(&["all"])]), "`all`", "How many arms to run"),
 ]);
 
 #[rustfmt::skip]
@@ -411,7 +441,7 @@ pub(super) static PRICE: Section = section!("price", "What consumption and being
 
 #[rustfmt::skip]
 pub(super) static BUDGET: Section = section!("budget", "When to stop: whichever ends first.", [
-        optional("rounds", Whole(1), "How many rounds"),
+        optional("rounds", Whole(1, ANY), "How many rounds"),
         optional("wall", Amount, "How much time"),
         optional("consumption", Amount, "How much of the limited resource, over all pulls"),
 ]);
@@ -543,6 +573,102 @@ fn curve() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::tests::check;
+    use crate::scenario::{Checked, Fault, ScenarioError};
+
+    /// Scenarios of all sections with plain keys. `@` is the place for one more key.
+    const WITH_ONE_MORE: [(&Section, &str); 6] = [
+        (
+            &SCENARIO,
+            "target: external\narms: {list: [a, b]}\nlimits: {max: 5s, grid: 2}\n@\n",
+        ),
+        (
+            &COMMAND,
+            "target: {command: ['true'], @}\narms: {list: [a, b]}\nlimits: {max: 5s, grid: 2}\n",
+        ),
+        (
+            &WRAPPER,
+            "target: {wrapper: ['true'], instances: [i], @}\narms: {list: [a, b]}\nlimits: {max: 5s, grid: 2}\n",
+        ),
+        (
+            &FOREST,
+            "target: {forest: {data: tests/fixtures/scenarios/bad/files/houses.csv, predict: zone, @}}\narms: {grid: {trees: [1, 2]}}\nlimits: {max: 5s, grid: 2}\n",
+        ),
+        (
+            &CALIBRATE,
+            "target: external\narms: {list: [a, b]}\nlimits: {wall: 9s, calibrate: {@}}\n",
+        ),
+        (
+            &BUDGET,
+            "target: external\narms: {list: [a, b]}\nlimits: {max: 5s, grid: 2}\nbudget: {wall: 1h, @}\n",
+        ),
+    ];
+
+    /// The mistakes in how the key itself is written.
+    fn refusals(key: &str, read: &Result<Checked, ScenarioError>) -> Vec<String> {
+        let mistakes = read
+            .as_ref()
+            .err()
+            .into_iter()
+            .flat_map(|error| &error.mistakes);
+        let of_key = mistakes.filter(|mistake| match &mistake.fault {
+            Fault::UnknownKey { key: of, .. }
+            | Fault::UnknownWord { key: of, .. }
+            | Fault::WrongType { key: of, .. }
+            | Fault::OutOfRange { key: of, .. } => of == key,
+            _ => false,
+        });
+        of_key.map(|mistake| mistake.fault.to_string()).collect()
+    }
+
+    #[test]
+    fn a_scenario_may_say_what_the_description_of_a_key_allows_and_nothing_else() {
+        for (section, text) in WITH_ONE_MORE {
+            for key in section.keys {
+                let name = key.name;
+                let read = |value: &str| check(&text.replace('@', &format!("{name}: {value}")));
+                let (allowed, refused) = match key.shape {
+                    // Each policy has rules of its own.
+                    Words(_) if name == "recommend" => continue,
+                    Words(words) => (words.to_vec(), vec!["nonsense".to_owned()]),
+                    Flag => (vec!["true", "false"], vec!["nonsense".to_owned()]),
+                    Whole(least, most) => {
+                        let beyond = [Some(least - 1), most.checked_add(1)];
+                        let beyond = beyond.iter().flatten().map(ToString::to_string);
+                        (vec![], beyond.collect())
+                    }
+                    Between(low, high) => (vec![], vec![low.to_string(), high.to_string()]),
+                    _ => continue,
+                };
+                for word in allowed {
+                    assert_eq!(refusals(name, &read(word)), [""; 0], "{name}: {word}");
+                }
+                for value in refused {
+                    assert_eq!(refusals(name, &read(&value)).len(), 1, "{name}: {value}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_default_of_a_description_is_what_a_scenario_without_the_key_means() {
+        let mut compared = vec![];
+        for (section, text) in WITH_ONE_MORE {
+            let stored = |more: &str| match check(&text.replace('@', more)) {
+                Ok(checked) => checked.scenario.stored(),
+                Err(error) => panic!("{error}"),
+            };
+            for key in section.keys {
+                let Some(default) = key.default_value() else {
+                    continue;
+                };
+                let explicit = stored(&format!("{}: {default}", key.name));
+                assert_eq!(explicit, stored(""), "{}", key.name);
+                compared.push(key.name);
+            }
+        }
+        assert!(compared.contains(&"retries"), "{compared:?}");
+    }
 
     /// The tables are between `<!-- keys: NAME -->` and `<!-- end -->`. `CAPTIME_UPDATE=1` writes them.
     #[test]

@@ -392,7 +392,7 @@ fn a_pattern_that_matches_nearly_everything_is_warned_of() {
     assert_eq!(cautions(100_000), [""; 0]);
     assert_eq!(
         cautions(100_001),
-        ["100001 instances: a run meets only a few of so many"]
+        ["100001 instances: a run will use only a few of them"]
     );
 }
 

@@ -27,7 +27,7 @@ pub enum SpaceError {
         before: usize,
     },
     /// No arm at all.
-    #[error("there is no arm")]
+    #[error("there is not an arm")]
     Empty,
 }
 

@@ -4,23 +4,6 @@
 //! and gain. A [`Setting`] is one problem with its limits and prices. Every policy plays every setting `repetitions`
 //! times, and in the same repetition all policies meet the same random numbers. Repetitions run on all cores and are
 //! combined in order, so that the number of threads changes nothing.
-//!
-//! ```
-//! use captime::policy::{PolicyKind, Problem};
-//! use captime::study::{VirtualStudy, StudyProgress, Setting, play_all};
-//! use captime::target::synthetic::{Grid, Synthetic, SyntheticProblem};
-//!
-//! let problem = SyntheticProblem::parse("poscorr")?;
-//! let limits = Grid::parse("recovered")?.limits(problem);
-//! let known = Problem::new(problem.arms(), limits, Synthetic::price())?;
-//! let setting = Setting::new("poscorr".into(), "recovered".into(), known, Box::new(Synthetic::new(problem)));
-//! let policies = ["joint-ts", "uniform"].map(|name| PolicyKind::parse(name).unwrap());
-//! let plan =
-//!     VirtualStudy { settings: vec![setting], policies: policies.into(), rounds: 2000, repetitions: 4, seed: 1, threads: 2, slots: 1 };
-//! let standings = play_all(&plan, &StudyProgress::silent());
-//! assert!(standings[0].regret.mean < standings[1].regret.mean);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 mod curve;
 mod error;
@@ -40,8 +23,36 @@ mod workers;
 pub use error::StudyError;
 pub use figure::{Sum, figure};
 pub use progress::{Show, StudyProgress};
-pub use real::{News, RealError, RealStudy, file_name};
-pub use result::{Curve, Estimate, Spread, Standing};
-pub use setting::{Best, Setting};
+pub use real::{RealError, RealStudy, file_name};
+pub use result::Standing;
+pub use setting::Setting;
 pub use table::{curves_csv, summary_csv, text};
 pub use workers::{VirtualStudy, play_all};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{PolicyKind, Problem};
+    use crate::target::synthetic::{Grid, Synthetic, SyntheticProblem};
+
+    #[test]
+    fn a_policy_that_learns_has_less_regret_than_chance() {
+        let problem = SyntheticProblem::parse("poscorr").unwrap();
+        let limits = Grid::parse("recovered").unwrap().limits(problem);
+        let known = Problem::new(problem.arms(), limits, Synthetic::price()).unwrap();
+        let target = Box::new(Synthetic::new(problem));
+        let setting = Setting::new("poscorr".into(), "recovered".into(), known, target);
+        let policies = ["joint-ts", "uniform"].map(|name| PolicyKind::parse(name).unwrap());
+        let plan = VirtualStudy {
+            settings: vec![setting],
+            policies: policies.into(),
+            rounds: 2000,
+            repetitions: 4,
+            seed: 1,
+            threads: 2,
+            slots: 1,
+        };
+        let standings = play_all(&plan, &StudyProgress::silent());
+        assert!(standings[0].regret.mean < standings[1].regret.mean);
+    }
+}

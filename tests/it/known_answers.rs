@@ -139,7 +139,7 @@ fn mistakes_in_what_is_expected_name_the_place() {
         ("{column: 1}", "`column` must be"),
         (
             "{name: {y: 30}}",
-            "`30`, expected of `y`, is an answer that earns no reward",
+            "the answer `30` expected of `y` earns no reward",
         ),
         ("{name: {y: 20}, column: 2}", "both are given"),
         ("{names: {y: 20}}", "`expect` has no key `names`"),

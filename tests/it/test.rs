@@ -234,7 +234,7 @@ fn what_cannot_be_tested_is_explained() {
             &["--on", "test"][..],
             "the pulls of this run have no instances",
         ),
-        (&["--arms", "best,bets"], "`bets` is no arm"),
+        (&["--arms", "best,bets"], "`bets` is not an arm"),
         (&["--arms", "9999"], "there is no arm 9999, only 1 to "),
         (&["--on", "nowhere.txt"], "nowhere.txt"),
         (&["--limit", "0"], "--limit"),

@@ -31,6 +31,8 @@ pub const MAX_ROWS: usize = 1_000_000;
 pub const MAX_PREDICTORS: usize = 65_535;
 /// The most classes. A target with more is probably an id.
 pub const MAX_CLASSES: usize = 1_000;
+/// Targets beyond this are refused, because sums of their squares over all rows, or of trees, could overflow.
+const LARGEST_TARGET: f64 = 1e150;
 
 /// What is predicted: a number or a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,8 +187,8 @@ impl Dataset {
         }
         let lowest = target.y.iter().copied().fold(f64::INFINITY, f64::min);
         let highest = target.y.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if !(highest - lowest).is_finite() {
-            return Err(DatasetError::TargetRange {
+        if lowest < -LARGEST_TARGET || highest > LARGEST_TARGET {
+            return Err(DatasetError::TargetTooLarge {
                 at: header,
                 name: target.name,
             });

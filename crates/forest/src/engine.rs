@@ -223,7 +223,7 @@ impl Setting {
     /// What an engine without it does instead.
     pub fn instead(self) -> &'static str {
         match self {
-            Self::SampleFraction => "each of its trees draws as many rows as there are",
+            Self::SampleFraction => "each of its trees draws as many rows as the table has",
             Self::Threads => "it grows its trees on one thread",
             Self::Importance => "it does not compute importance",
             Self::OutOfBag => "it does not compute the out-of-bag error",
@@ -447,7 +447,7 @@ mod tests {
         assert!(ignored(EngineKind::Linfa, half).is_ok());
         assert_eq!(
             ignored(EngineKind::Smartcore, half),
-            Err("engine `smartcore` ignores `sample_fraction`: each of its trees draws as many rows as there are".into())
+            Err("engine `smartcore` ignores `sample_fraction`: each of its trees draws as many rows as the table has".into())
         );
     }
     #[test]

@@ -61,7 +61,7 @@ impl<'s> AskSession<'s> {
         }
     }
 
-    /// When this returns, everything asked and told is on disk.
+    /// When this returns, every request and outcome is on disk.
     pub(super) fn close(mut self) -> Result<(), RunError> {
         self.run.finish(None)
     }
@@ -160,7 +160,7 @@ impl<'s> AskSession<'s> {
         let is_old = id >= 1 && id <= self.run.state().tally().launched;
         if is_old {
             return Bad::new(
-                format!("pull {id} has already been told"),
+                format!("pull {id} already has an outcome"),
                 "tell each pull once",
             );
         }
@@ -307,7 +307,7 @@ fn nothing_in(request: &str, content: &Map<String, Value>) -> Result<(), Bad> {
     }
 }
 
-/// What was told about a pull, if a policy can learn from it.
+/// The outcome of a pull, if a policy can learn from it.
 fn observation(content: &Map<String, Value>, pull: &PullRecord) -> Result<Observation, Bad> {
     let given = |key: &str| content.get(key).filter(|value| !value.is_null());
     let number = |key: &str, value: &Value| {

@@ -20,7 +20,7 @@ const PRIOR: f64 = 2.0;
 /// always the largest.
 const SURE: f64 = 2.0;
 /// With more pairs than this, curves are drawn for some arms only: the most promising and as many others.
-const ALL: usize = 4096;
+const ALL: usize = 2048;
 /// On an open space there are so many more arms than were tried: each is an invitation to leave the good ones alone.
 const RESERVE: usize = 20;
 /// Curves drawn for the interval of an explanation.

@@ -1,4 +1,4 @@
-//! How it learns: what one pull tells, and everything anew from all of them.
+//! How the policy learns: from one pull, and from all pulls again.
 
 use rand_pcg::Pcg64Mcg;
 

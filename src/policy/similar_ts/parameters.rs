@@ -1,4 +1,4 @@
-//! What a scenario may say of it.
+//! The parameters in a scenario.
 
 use serde::Serialize;
 

@@ -32,7 +32,7 @@ pub(super) struct Drawn {
     pub aim: usize,
     /// The limit to run to: the same, or one on the way there.
     pub k: usize,
-    /// Where a run to the largest limit tells nothing, minus infinity.
+    /// Where a run to the largest limit says nothing, minus infinity.
     pub full: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What it tells: its answer, what it believes of pairs, and why it chose.
+//! The answer, the posterior estimates of all pairs, and the reason for a choice.
 
 use std::ops::Range;
 

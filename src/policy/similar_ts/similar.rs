@@ -23,7 +23,7 @@ const MOST_RATIO: f64 = 50.0;
 /// Statistics of an arm: per cell, what was observed and what was expected.
 type Stats = Vec<Ends>;
 
-/// Tells every member what similar ones suggest, as far as that can be trusted; `strength` is the weight of the ratio of
+/// Updates every member with what similar ones suggest, as far as that can be trusted; `strength` is the weight of the ratio of
 /// hazards. The same `seed` gives the same forests.
 pub(super) fn consult(
     space: &Space,

@@ -1,4 +1,4 @@
-//! How much what is believed before an arm's own runs shall count for: as much as all that was seen makes likely.
+//! The weight of the prior against an arm's own runs: the most likely one, given all observations.
 
 use statrs::function::gamma::ln_gamma;
 

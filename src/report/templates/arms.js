@@ -211,7 +211,7 @@ function gridsSection(data) {
   const last = d3.max(points, (point) => point.round) || 1;
   const colour = (round) => d3.interpolateCividis(round / last);
   return [h("div", {class: "charts"}, chart({
-    id: "grids", title: "Grids as they were refined", wide: true, note: "Every point is a limit of an arm; its colour tells in which round it joined.",
+    id: "grids", title: "Grids as they were refined", wide: true, note: "Every point is a limit of an arm; its colour shows the round in which it was added.",
     legend: () => [0, 0.25, 0.5, 0.75, 1].map((share) => ({label: share === 0 ? "from the start" : `round ${whole(share * last)}`, colour: colour(share * last), fill: 1})),
     draw: () => ({
       marginLeft: 100, height: Math.max(160, 60 + grids.length * 16), x: {label: `limit (${unit})`, zero: true}, y: {label: null, domain: grids.map((of) => of.arm), tickFormat: (arm) => tiny(armName(data, arm))},

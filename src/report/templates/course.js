@@ -75,7 +75,7 @@ function incumbentChart(data, timed, time) {
   return chart({
     id: "incumbent", title: `The answer's gain over ${timed ? "time" : "rounds"}`,
     legend: (colours) => [{label: "as estimated then, 95 % interval", colour: colours.series[0]}, {label: "the same pair as known now", colour: colours.series[1], dash: DASHES[1]}],
-    note: "The pair one would have been told to use, had the run stopped there.",
+    note: "The pair captime would have recommended if the run had stopped there.",
     draw: ({colours}) => ({
       x: {label: timed ? `time of the run (${time.unit})` : "round"}, y: {label: "gain", domain: [low - room, high + room]},
       marks: [
@@ -155,7 +155,7 @@ function timelineCharts(data, time) {
     chart({
       id: "timeline", title: timeline.is_cut ? `What ran when: the latest ${whole(bars.length)} pulls` : "What ran when", wide: true,
       legend: (colours) => KINDS.map((label, kind) => ({label, colour: colours.kinds[kind], fill: kind === 0 ? 0.55 : 0.95})),
-      note: timeline.is_told || lanes === 1 ? "One line per slot." : "One line per slot. The journal does not say which slot a pull ran in: lines are told from when pulls began and ended.",
+      note: timeline.is_told || lanes === 1 ? "One line per slot." : "One line per slot. The journal does not say which slot a pull ran in: lines are inferred from when pulls began and ended.",
       draw: ({colours}) => ({
         height: Math.min(460, 70 + lanes * 22), x: {label: `time of the run (${span.unit})`}, y: {label: "slot", domain: d3.range(1, lanes + 1), grid: false, type: "band", padding: 0.15},
         marks: [Plot.rect(bars, {x1: (bar) => bar[1] * span.factor, x2: (bar) => bar[2] * span.factor, y: (bar) => bar[0], fill: (bar) => colours.kinds[bar[5]], fillOpacity: (bar) => (bar[5] === 0 ? 0.55 : 0.95), stroke: colours.ground, strokeWidth: 0.5,
@@ -204,7 +204,7 @@ function instancesSection(data) {
       }),
     }));
   } else {
-    charts.push(h("p", {class: "empty"}, data.answer && data.answer.arm === 1 ? "The best arm is the default arm: there is nothing to set against each other." : "No instance was run with both the default and the best arm yet."));
+    charts.push(h("p", {class: "empty"}, data.answer && data.answer.arm === 1 ? "The best arm is the default arm: there is nothing to compare." : "No instance was run with both the default and the best arm yet."));
   }
   const lines = instances.cactus.filter((of) => of.points.length);
   if (lines.length) {
@@ -225,13 +225,13 @@ function instancesSection(data) {
       }),
     }));
   }
-  const blocks = [h("p", {class: "lead"}, `${whole(instances.met)} of ${whole(instances.count)} instances were met so far.`), h("div", {class: "charts"}, charts)];
+  const blocks = [h("p", {class: "lead"}, `${whole(instances.met)} of ${whole(instances.count)} instances have been run so far.`), h("div", {class: "charts"}, charts)];
   if (instances.worst.length) blocks.push(...worstInstances(instances));
-  blocks.push(h("h3", {}, `Instances nobody solves (${whole(instances.unsolved_count)})`));
+  blocks.push(h("h3", {}, `Instances that no arm solved (${whole(instances.unsolved_count)})`));
   blocks.push(instances.unsolved.length
     ? h("div", {class: "scroll"}, h("table", {id: "unsolved"}, h("thead", {}, h("tr", {}, h("th", {}, "Instance"), h("th", {class: "n"}, "Tries"), h("th", {class: "n"}, "Arms"))),
       h("tbody", {}, instances.unsolved.slice(0, 50).map(([name, tries, arms]) => h("tr", {}, h("td", {class: "wrap"}, name), h("td", {class: "n"}, whole(tries)), h("td", {class: "n"}, whole(arms)))))))
-    : h("p", {class: "note"}, "Every instance that was met was solved by some arm."));
+    : h("p", {class: "note"}, "At least one arm solved each of them."));
   if (instances.unsolved_count > 50) blocks.push(h("p", {class: "note"}, `The 50 that were tried most are listed.`));
   return blocks;
 }

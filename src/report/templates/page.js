@@ -57,7 +57,7 @@ function numbers(data, fact) {
     fact(whole(status.learned), status.learned === 1 ? "round" : "rounds"), fact(whole(data.arms.pulled), `of ${whole(data.arms.count)} arms pulled`),
     fact(status.learned ? percent(status.censored / status.learned) : "–", "censored"), fact(status.learned ? percent(status.failed / status.learned) : "–", "failed"),
     fact(amount(resource, status.used), {work: "units of work used", memory: "sum of peak memory"}[resource] || `${resource === "cpu" ? "CPU" : "wall"} time used`),
-    status.seconds !== null && fact(seconds(status.seconds), "on the clock"), fact(number(status.gain), "gained in all"),
+    status.seconds !== null && fact(seconds(status.seconds), "on the clock"), fact(number(status.gain), "total gain"),
     status.in_flight.length > 0 && ["running", "killed", "open", "calibrating"].includes(status.state) && fact(whole(status.in_flight.length), "under way"), fact(data.policy, ""),
   ];
 }

@@ -70,7 +70,7 @@ function pathTable(path) {
     h("thead", {}, h("tr", {}, h("th", {}, "Change"), h("th", {class: "n"}, "Gain, by the model"), h("th", {}, ""))),
     h("tbody", {}, path.map(([change, worth]) => h("tr", {}, h("td", {class: "wrap"}, short(change, 160)), h("td", {class: "n"}, signed(worth)),
       h("td", {}, h("meter", {min: 0, max: largest, value: Math.max(0, worth), "aria-label": `${change}: ${signed(worth)}`}))))))),
-    h("p", {class: "note"}, "From the default to the answer, one parameter at a time: at each step the change that helps most. The worth is what the random forest of “What matters?” predicts at the answer’s limit; captime test --ablation measures it.")];
+    h("p", {class: "note"}, "From the default to the answer, one parameter at a time: at each step the change that helps most. Gains are what the random forest of “What matters?” predicts at the answer’s limit; captime test --ablation measures them.")];
 }
 
 /** All arms by reward and consumption, and those that no other beats in both. */
@@ -227,7 +227,7 @@ function importanceSection(data) {
   if (weights.length) {
     charts.push(chart({
       id: "importance", title: "Importance", legend: (colours) => [{label: "growth of the error when shuffled", colour: colours.series[0], fill: 0.85}],
-      note: `Permutation importance in a random forest that predicts the gain of a round, fitted on ${several(importance.fitted_on, "round")}: how much its squared error grows when a column is shuffled, in units of the variance of the gain (up to about 200 %). The policy chose the rounds, so this says most about the arms it liked.`,
+      note: `Permutation importance in a random forest that predicts the gain of a round, fitted on ${several(importance.fitted_on, "round")}: how much its squared error grows when a column is shuffled, in units of the variance of the gain (up to about 200 %). The policy chose the rounds, so this says most about the arms it pulled often.`,
       draw: ({colours}) => ({
         marginLeft: 130, height: Math.max(140, 50 + weights.length * 24), x: {label: "growth of the error / variance", tickFormat: "%", zero: true}, y: {label: null, grid: false, domain: d3.sort(weights, (of) => -of.value).map((of) => of.name), tickFormat: (name) => short(name, 18)},
         marks: [Plot.barX(weights, {x: "value", y: "name", fill: colours.series[0], fillOpacity: 0.85, title: (of) => `${of.name}: ${percent(of.value)}`, tip: true}), Plot.ruleX([0])],

@@ -197,8 +197,7 @@ fn default_first(check: &mut Check<'_>, node: &Node, space: Space) -> Option<Spa
         space.arms().find(|arm| space.name(*arm) == Some(&name))
     };
     let Some(first) = found else {
-        let value = check.written(node);
-        check.fault(node.at, Fault::NoSuchArm { value });
+        check.fault(node.at, Fault::NoSuchArm);
         return None;
     };
     if first.index() == 0 {

@@ -14,9 +14,7 @@ pub(super) fn read(
         return Some(Budget::default());
     };
     let mut fields = Fields::of(check, node, &keys::BUDGET)?;
-    let rounds = fields
-        .take(check, "rounds")
-        .map(|node| check.whole(node, "rounds", 1, i64::MAX, ""));
+    let rounds = fields.read_optional(check, "rounds");
     let wall = fields
         .take(check, "wall")
         .map(|node| check.seconds(node, "wall"));
@@ -25,7 +23,7 @@ pub(super) fn read(
         .map(|node| check.amount(node, "consumption", of.unwrap_or(Resource::Wall)));
     fields.finish(check);
     Some(Budget {
-        rounds: flat(rounds)?.map(|rounds| rounds as u64),
+        rounds: rounds?,
         wall: flat(wall)?,
         consumption: flat(consumption)?,
     })

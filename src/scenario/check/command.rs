@@ -44,17 +44,14 @@ impl Surroundings {
         let output_limit = fields
             .take(check, "output_limit")
             .map_or(Some(OUTPUT), |node| check.bytes(node, "output_limit"));
-        let contain = fields.take(check, "contain").map(|node| {
-            let words = Contain::ALL.map(|contain| (contain.name(), contain));
-            check.word(node, "contain", &words)
-        });
+        let contain = fields.read_optional(check, "contain");
         Some(Self {
             instances: instances?,
             test: test?,
             env: env?,
             directory: flat(directory)?,
             output_limit: output_limit?,
-            contain: flat(contain)?,
+            contain: contain?,
         })
     }
 

@@ -8,9 +8,6 @@ use crate::scenario::raw::{Node, Raw};
 use crate::scenario::{Caution, Fault};
 use crate::yaml::Span;
 
-/// More columns than this are no list of instances.
-const MOST_COLUMNS: i64 = 100;
-
 const EXAMPLE: &str = "expect: {name: {'*unsat*': 20, '*sat*': 10}}";
 
 /// The rule, and where each of its patterns is.
@@ -22,7 +19,7 @@ pub(super) struct Read {
 
 pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Read> {
     let mut fields = Fields::of(check, node, &keys::EXPECT)?;
-    let column = fields.take(check, "column");
+    let column = fields.read_optional(check, "column")?;
     let name = fields.take(check, "name");
     let at = fields.key_at("column").unwrap_or(fields.at());
     let has_any = ["column", "name"]
@@ -30,8 +27,7 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Read> {
         .any(|key| fields.has(key) || fields.is_misspelt(key));
     fields.finish(check);
     match (column, name) {
-        (Some(column), None) => {
-            let place = check.whole(column, "column", 2, MOST_COLUMNS, "")? as usize;
+        (Some(place), None) => {
             let known = std::collections::BTreeMap::new();
             let rule = Expect::Column { place, known };
             Some(Read {

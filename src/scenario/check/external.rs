@@ -9,10 +9,7 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<External> {
     let Raw::Map(_) = &node.value else {
         return Some(External::default());
     };
-    let mut outer = Fields::new(check, node, "target", &["external"])?;
-    let inner = outer.take(check, "external");
-    outer.finish(check);
-    let mut fields = Fields::of(check, inner?, &keys::EXTERNAL)?;
+    let mut fields = Fields::of_target(check, node, &keys::EXTERNAL)?;
     let instances = fields
         .take(check, "instances")
         .map_or(Some(vec![]), |node| {

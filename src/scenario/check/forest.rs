@@ -11,26 +11,15 @@ use crate::scenario::raw::{Node, Raw};
 use crate::space::Value;
 use crate::yaml::Span;
 use captime_forest::engine::{EngineKind, Setting};
-use captime_forest::{Metric, Normalise, Task};
+use captime_forest::{Metric, Task};
 
 pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
-    let mut outer = Fields::new(check, node, "target", &["forest"])?;
-    let inner = outer.take(check, "forest");
-    outer.finish(check);
-    let mut fields = Fields::of(check, inner?, &keys::FOREST)?;
+    let mut fields = Fields::of_target(check, node, &keys::FOREST)?;
     let data_node = fields.need(check, "data", "data: datasets/ames_like.csv");
     let predict_node = fields.need(check, "predict", "predict: Sale_Price");
     let data = data_node.and_then(|node| Some(resolve(check.folder, &check.text(node, "data")?)));
     let predict = predict_node.and_then(|node| check.text(node, "predict"));
-    let train = fields.take(check, "train").map_or(Some(0.7), |node| {
-        let train = check.number(node, "train")?;
-        if train > 0.0 && train < 1.0 {
-            Some(train)
-        } else {
-            check.out_of_range(node, "train", "a share of the rows between 0 and 1");
-            None
-        }
-    });
+    let train = fields.read(check, "train");
     let task = fields.take(check, "task").map_or(Some(None), |node| {
         let words = [
             ("auto", None),
@@ -39,42 +28,19 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
         ];
         check.word(node, "task", &words)
     });
-    let engine = fields
-        .take(check, "engine")
-        .map_or(Some(EngineKind::Builtin), |node| {
-            let words = EngineKind::ALL.map(|engine| (engine.name(), engine));
-            check.word(node, "engine", &words)
-        });
-    let isolation_node = fields.take(check, "isolation");
-    let isolation = isolation_node.map(|node| {
-        check.word(
-            node,
-            "isolation",
-            &[
-                ("thread", Isolation::Thread),
-                ("process", Isolation::Process),
-            ],
-        )
-    });
-    let threads_node = fields.take(check, "threads");
-    let threads = threads_node.map_or(Some(1), |node| check.whole(node, "threads", 1, 1024, ""));
-    let normalise = fields
-        .take(check, "normalise")
-        .map_or(Some(Normalise::Range), |node| {
-            let words = Normalise::ALL.map(|normalise| (normalise.name(), normalise));
-            check.word(node, "normalise", &words)
-        });
-    let reward_node = fields.take(check, "reward");
-    let reward = reward_node.map_or(Some(Metric::Accuracy), |node| {
-        let words = Metric::ALL.map(|metric| (metric.name(), metric));
-        check.word(node, "reward", &words)
-    });
+    let engine = fields.read(check, "engine");
+    let isolation = fields.read_optional(check, "isolation");
+    let threads = fields.read(check, "threads");
+    let normalise = fields.read(check, "normalise");
+    let reward = fields.read(check, "reward");
     let drop_node = fields.take(check, "drop");
     let drop = drop_node.map_or(Some(vec![]), |node| check.texts(node, "drop"));
     let levels_node = fields.take(check, "levels");
     let levels = levels_node.map_or(Some(Levels::Alphabetical(vec![])), |node| {
         levels(check, node)
     });
+    let [threads_at, reward_at, isolation_at] =
+        ["threads", "reward", "isolation"].map(|key| fields.value_at(key));
     fields.finish(check);
 
     let named = Named {
@@ -90,13 +56,23 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
         named.check_in(check, data, node);
     }
     let engine = engine?;
-    if let (Some(node), Some(2..)) = (threads_node, threads) {
-        taken(check, node.at, engine, Setting::Threads);
+    if let (Some(at), Some(2..)) = (threads_at, threads) {
+        taken(check, at, engine, Setting::Threads);
     }
-    if let (Some(node), Some(Metric::Auc | Metric::LogLoss)) = (reward_node, reward) {
-        taken(check, node.at, engine, Setting::Probabilities);
+    if let (Some(at), Some(Metric::Auc | Metric::LogLoss)) = (reward_at, reward) {
+        taken(check, at, engine, Setting::Probabilities);
     }
-    let isolation = isolated(check, engine, isolation_node, isolation)?;
+    let isolation = match (isolation?, engine) {
+        // Engines that cannot be stopped by a flag run in a separate process.
+        (Some(Isolation::Thread), EngineKind::Smartcore | EngineKind::Linfa) => {
+            let engine = engine.name();
+            check.fault(isolation_at?, Fault::EngineNeedsProcess { engine });
+            return None;
+        }
+        (Some(isolation), _) => isolation,
+        (None, EngineKind::Builtin) => Isolation::Thread,
+        (None, _) => Isolation::Process,
+    };
     Some(Forest {
         data: data?,
         predict: predict?,
@@ -104,37 +80,12 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Forest> {
         task: task?,
         engine,
         isolation,
-        threads: threads? as usize,
+        threads: threads?,
         normalise: normalise?,
         reward: reward?,
         drop: drop?,
         levels: levels?,
     })
-}
-
-/// Engines that cannot be stopped by a flag run in a separate process.
-#[expect(
-    clippy::option_option,
-    reason = "not given; given and wrong; given and right"
-)]
-fn isolated(
-    check: &mut Check<'_>,
-    engine: EngineKind,
-    node: Option<&Node>,
-    given: Option<Option<Isolation>>,
-) -> Option<Isolation> {
-    let isolation = match (given, engine) {
-        (None, EngineKind::Builtin) => Isolation::Thread,
-        (None, _) => Isolation::Process,
-        (Some(isolation), _) => isolation?,
-    };
-    if let (Isolation::Thread, Some(node)) = (isolation, node)
-        && engine != EngineKind::Builtin
-    {
-        let engine = engine.name();
-        check.fault(node.at, Fault::EngineNeedsProcess { engine });
-    }
-    Some(isolation)
 }
 
 /// A setting that the engine ignores would only seem to be chosen, or tuned.

@@ -6,13 +6,10 @@ use crate::nearest::nearest;
 use crate::resource::Resource;
 use crate::round::{Limit, LimitError, LimitGrid};
 use crate::scenario::Fault;
-use crate::scenario::keys;
+use crate::scenario::keys::{self, MOST_POINTS};
 use crate::scenario::model::{Calibrate, Guards, LimitSource, Limits};
 use crate::scenario::raw::{Node, Raw};
 use crate::yaml::Span;
-
-/// More limits than this do not help any policy.
-const MOST_POINTS: i64 = 1000;
 
 const RESOURCES: &[(&str, Resource)] = &[
     ("wall", Resource::Wall),
@@ -342,9 +339,7 @@ fn calibrate(
     guards: Option<&Guards>,
 ) -> Option<Calibrate> {
     let mut fields = Fields::of(check, node, &keys::CALIBRATE)?;
-    let points = fields.take(check, "points").map_or(Some(10), |node| {
-        check.whole(node, "points", 1, MOST_POINTS, "")
-    });
+    let points = fields.read(check, "points");
     let quantiles = fields
         .take(check, "quantiles")
         .map_or(Some((0.25, 0.75)), |node| {
@@ -394,7 +389,7 @@ fn calibrate(
     }
     Some(Calibrate {
         guard: Limit::new(guard?).ok()?,
-        points: points? as usize,
+        points: points?,
         quantiles: quantiles?,
         arms: flat(arms)?.flatten(),
     })
@@ -411,7 +406,7 @@ impl Check<'_> {
                 if value > 0.0 {
                     Some(value)
                 } else {
-                    self.out_of_range(node, key, "above 0");
+                    self.out_of_range(node, key, "a number above 0");
                     None
                 }
             }

@@ -27,7 +27,7 @@ use std::path::Path;
 use fields::Fields;
 
 use super::keys;
-use super::model::{Compare, MOST_SLOTS, Pin, Scenario, Slots, Target, resolve};
+use super::model::{MOST_SLOTS, Pin, Scenario, Slots, Target, resolve};
 use super::raw::{Node, Raw};
 use super::template::Piece;
 use super::{Caution, Fault, Features, Mistake, Notice};
@@ -65,10 +65,8 @@ impl Check<'_> {
                 },
             );
         }
-        let seed = fields
-            .take(self, "seed")
-            .map_or(Some(1), |node| self.whole(node, "seed", 0, i64::MAX, ""));
-        let arms = arms::read(self, &mut fields, kind, seed.unwrap_or(1) as u64);
+        let seed = fields.read(self, "seed");
+        let arms = arms::read(self, &mut fields, kind, seed.unwrap_or(1));
         let policies = policy::read(self, &mut fields);
         let reports_consumption = matches!(target_node.map(|node| &node.value),
             Some(Raw::Map(entries)) if entries.iter().any(|entry| entry.key == "consumption"));
@@ -100,21 +98,9 @@ impl Check<'_> {
                 Raw::Flag(false) => Some(Pin::Never),
                 _ => self.word(node, "pin", &[("auto", Pin::Auto), ("never", Pin::Never)]),
             });
-        let stop = fields
-            .take(self, "stop_on_first_failures")
-            .map_or(Some(true), |node| self.flag(node, "stop_on_first_failures"));
-        let retries = fields
-            .take(self, "retries")
-            .map_or(Some(2), |node| self.whole(node, "retries", 0, 1000, ""));
-        let words = [
-            ("as-measured", Compare::AsMeasured),
-            ("by-node", Compare::ByNode),
-        ];
-        let compare = fields
-            .take(self, "compare")
-            .map_or(Some(Compare::default()), |node| {
-                self.word(node, "compare", &words)
-            });
+        let stop_on_first_failures = fields.read(self, "stop_on_first_failures");
+        let retries = fields.read(self, "retries");
+        let compare = fields.read(self, "compare");
         let target = match (kind, target_node) {
             (Some(kind), Some(node)) => kind.read(self, node),
             _ => None,
@@ -155,11 +141,11 @@ impl Check<'_> {
             slots: slots?,
             nodes,
             pin: pin?,
-            seed: seed? as u64,
-            stop_on_first_failures: stop?,
+            seed: seed?,
+            stop_on_first_failures: stop_on_first_failures?,
             compare: compare?,
             features,
-            retries: retries? as u32,
+            retries: retries?,
             test: None,
         })
     }

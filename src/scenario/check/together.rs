@@ -258,12 +258,13 @@ fn affordable(budget: Option<&Budget>) -> u64 {
     rounds.map_or(500, |rounds| (rounds / 10).clamp(10, 1000))
 }
 
-/// z-RCUCB makes its own grid; all others need one.
+/// Policies that find limits themselves make their own grid; all others need one.
 fn limits_for(check: &mut Check<'_>, limits: &limits::Read, policies: &[policy::Read]) {
     let zooms = |policy: &policy::Read| policy.kind.finds_limits();
     match &limits.from {
         Some(LimitSource::Grid(_)) if policies.iter().all(zooms) => {
-            check.fault(limits.at, Fault::GridForZrcucb);
+            let policy = policies.first().map_or("", |policy| policy.kind.name());
+            check.fault(limits.at, Fault::GridNotNeeded { policy });
         }
         Some(LimitSource::Max(_)) => {
             if let Some(policy) = policies.iter().find(|policy| !zooms(policy)) {

@@ -132,12 +132,12 @@ impl Check<'_> {
         };
         match quantity::parse_seconds(&text) {
             Ok(value) if value > LONGEST => {
-                self.out_of_range(node, key, "at most 100 years");
+                self.out_of_range(node, key, "a duration of at most 100 years");
                 None
             }
             Ok(value) if value > 0.0 => Some(value),
             Ok(_) => {
-                self.out_of_range(node, key, "above 0");
+                self.out_of_range(node, key, "a duration above 0");
                 None
             }
             Err(source) => {
@@ -165,7 +165,7 @@ impl Check<'_> {
         let text = self.text(node, key)?;
         match quantity::parse_bytes(&text) {
             Ok(0) => {
-                self.out_of_range(node, key, "above 0");
+                self.out_of_range(node, key, "a size above 0");
                 None
             }
             Ok(value) => Some(value),

@@ -14,10 +14,7 @@ use crate::space::{Row, Space};
 use crate::yaml::Span;
 
 pub(super) fn synthetic(check: &mut Check<'_>, node: &Node) -> Option<synthetic::Spec> {
-    let mut outer = Fields::new(check, node, "target", &["synthetic"])?;
-    let inner = outer.take(check, "synthetic");
-    outer.finish(check);
-    let mut fields = Fields::of(check, inner?, &keys::SYNTHETIC)?;
+    let mut fields = Fields::of_target(check, node, &keys::SYNTHETIC)?;
     let problem = fields
         .need(check, "problem", "problem: poscorr")
         .and_then(|node| {
@@ -38,10 +35,7 @@ pub(super) fn synthetic(check: &mut Check<'_>, node: &Node) -> Option<synthetic:
 }
 
 pub(super) fn recorded(check: &mut Check<'_>, node: &Node) -> Option<Recorded> {
-    let mut outer = Fields::new(check, node, "target", &["recorded"])?;
-    let inner = outer.take(check, "recorded");
-    outer.finish(check);
-    let mut fields = Fields::of(check, inner?, &keys::RECORDED)?;
+    let mut fields = Fields::of_target(check, node, &keys::RECORDED)?;
     let runs = runs(check, &mut fields);
     fields.finish(check);
     let (spec, test) = runs?;
@@ -49,20 +43,15 @@ pub(super) fn recorded(check: &mut Check<'_>, node: &Node) -> Option<Recorded> {
 }
 
 pub(super) fn surrogate(check: &mut Check<'_>, node: &Node) -> Option<Surrogate> {
-    let mut outer = Fields::new(check, node, "target", &["surrogate"])?;
-    let inner = outer.take(check, "surrogate");
-    outer.finish(check);
-    let mut fields = Fields::of(check, inner?, &keys::SURROGATE)?;
+    let mut fields = Fields::of_target(check, node, &keys::SURROGATE)?;
     let read = runs(check, &mut fields);
     let arms = fields
         .need(check, "arms", "arms: configurations.csv")
         .and_then(|node| file(check, node, "arms"));
-    let seed = fields
-        .take(check, "seed")
-        .map_or(Some(1), |node| check.whole(node, "seed", 0, i64::MAX, ""));
+    let seed = fields.read(check, "seed");
     fields.finish(check);
     let (runs, test) = read?;
-    let (arms, seed) = (arms?, seed? as u64);
+    let (arms, seed) = (arms?, seed?);
     let spec = recorded::SurrogateSpec { runs, arms, seed };
     Some(Surrogate { spec, test })
 }

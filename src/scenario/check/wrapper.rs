@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+
 use super::budget::flat;
 use super::command::Surroundings;
 use super::{Check, Fields, expect, reward};
@@ -13,7 +15,8 @@ use crate::scenario::raw::Node;
 use crate::scenario::template::Template;
 
 /// Which arguments a wrapper expects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 enum Call {
     /// `INSTANCE SPECIFICS CUTOFF RUNLENGTH SEED -name value ...`
     Old,
@@ -59,9 +62,7 @@ pub(super) fn read(check: &mut Check<'_>, node: &Node) -> Option<Command> {
         }
         Some(words)
     });
-    let call = fields.take(check, "call").map_or(Some(Call::Old), |node| {
-        check.word(node, "call", &[("old", Call::Old), ("new", Call::New)])
-    });
+    let call: Option<Call> = fields.read(check, "call");
     let scale = fields.take(check, "quality").map_or(Some(None), |node| {
         let mut inner = Fields::of(check, node, &keys::QUALITY)?;
         let scale = reward::needed_scale(check, &mut inner);

@@ -95,10 +95,12 @@ fn instead(fault: &Fault) -> Option<String> {
     if expected == "true or false" {
         return Some(flag(key, found.trim_matches(['`', '"', '\''])));
     }
-    Some(example(key).map_or_else(
-        || format!("write {expected}"),
-        |example| format!("write `{example}`"),
-    ))
+    Some(match example(key) {
+        Some(example) => format!("write `{example}`"),
+        None if expected.starts_with("a duration") => "write it like `2.5s` or `1h 30m`".into(),
+        None if expected.starts_with("a size") => "write it like `200MiB` or `2GiB`".into(),
+        None => format!("write {expected}"),
+    })
 }
 
 /// What a word means where `true` or `false` is expected.
@@ -233,7 +235,7 @@ impl Fault {
                 Some(format!("add `{of}: {example}` to `limits`"))
             }
             Self::LimitAboveGuard { .. } => text("lower the limits or raise the guard"),
-            Self::GridForZrcucb => text("write only `max: 5s`, or choose another policy"),
+            Self::GridNotNeeded { .. } => text("write only `max: 5s`, or choose another policy"),
             Self::MaxWithoutGrid { .. } => text("add `grid: 10`, or choose the policy `z-rcucb`"),
             Self::WorkNeedsForest => text("write `of: cpu` or `of: wall`"),
             Self::WorkNeedsBuiltin { .. } => {
@@ -268,7 +270,7 @@ impl Fault {
             Self::NoMatch { .. } => {
                 text("paths are relative to the scenario's folder; use `*`, `?`, `[abc]` and `**`")
             }
-            Self::NoSuchArm { .. } => text("name an arm, or give values that one of the arms has"),
+            Self::NoSuchArm => text("name an arm, or give values that one of the arms has"),
             Self::PatternTooWide { .. } => text("start the pattern in the folder that has them"),
             Self::NameNotUtf8 { .. } => text("rename the file"),
             Self::EmptyInstanceFile { .. } => {

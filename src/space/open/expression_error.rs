@@ -34,7 +34,7 @@ pub enum ExpressionError {
         instead: &'static str,
     },
     /// A quote or backquote without its end.
-    #[error("a quote without its end")]
+    #[error("unclosed quote")]
     Unclosed,
     /// A character that means nothing.
     #[error("`{found}` means nothing here")]

@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
+use super::super::curve::cpu_times;
 use super::super::play::seed_of;
 use super::super::progress::StudyProgress;
 use super::super::virtual_time::{self, Flying, VirtualRun};
 use super::super::workers::in_order;
 use super::instances::{Holdout, Par10};
 use super::mark::{MarkSums, Marks};
-use super::points::points;
 use crate::journal::{Learned, OutcomeRecord, PullRecord};
 use crate::orchestrator::{Next, Plan, State};
 use crate::policy::PolicyKind;
@@ -103,7 +103,7 @@ pub(super) struct Judged {
 
 /// Plays everything and returns the marks, in the order of the policies; of each, in the order of the slots.
 pub fn judge_all(plan: &HoldoutPlan, progress: &StudyProgress) -> Vec<Marks> {
-    let points = points(&plan.budgets);
+    let points = cpu_times(&plan.budgets);
     let plays = plan.plays();
     let players = plan.players();
     let games = (players.len() as u64).saturating_mul(plays);

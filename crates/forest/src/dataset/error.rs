@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::{MAX_CLASSES, MAX_PREDICTORS, MAX_ROWS};
+use super::{LARGEST_TARGET, MAX_CLASSES, MAX_PREDICTORS, MAX_ROWS};
 
 /// A position in a CSV file, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,9 +119,9 @@ pub enum DatasetError {
         /// The target.
         name: String,
     },
-    /// Targets so far apart that their difference overflows.
-    #[error("{}target `{name}` spans a range that is too large", before(at.as_ref()))]
-    TargetRange {
+    /// Targets whose squares or sums could overflow.
+    #[error("{}target `{name}` has values beyond {LARGEST_TARGET:e}", before(at.as_ref()))]
+    TargetTooLarge {
         /// Where its header is.
         at: Option<At>,
         /// The target.
@@ -252,7 +252,7 @@ pub enum DatasetError {
         expected: usize,
     },
     /// A class index given from code that names no class.
-    #[error("the target holds something else than indices of its {classes} classes")]
+    #[error("the target must hold indices of its {classes} classes")]
     NoSuchClass {
         /// How many there are.
         classes: usize,
@@ -287,7 +287,7 @@ impl DatasetError {
             } => format!("did you mean `{nearest}`?"),
             Self::NoSuchColumn { .. } => "names are those of the first line of the file".into(),
             Self::ConstantTarget { .. } => "predict another column".into(),
-            Self::TargetRange { .. } => "give it in a larger unit".into(),
+            Self::TargetTooLarge { .. } => "give it in a larger unit".into(),
             Self::TargetMissing { .. } => "remove the rows that have no target".into(),
             Self::TargetNotANumber { .. } => {
                 "correct the cell, or ask for classification (task: classification)".into()

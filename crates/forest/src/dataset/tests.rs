@@ -364,6 +364,9 @@ fn tables_from_code_are_checked_too() {
     assert!(make(vec![1.0, f64::INFINITY], vec![1.0, 2.0], &[]).is_err());
     assert!(make(vec![1.0, 2.0], vec![1.0, f64::NAN], &[]).is_err());
     assert!(make(vec![1.0, 2.0], vec![1e308, -1e308], &[]).is_err());
+    // The sum over three trees would overflow.
+    assert!(make(vec![1.0, 2.0], vec![3e-8, 1e308], &[]).is_err());
+    assert!(make(vec![1.0, 2.0], vec![3e-8, 1e150], &[]).is_ok());
     assert!(make(vec![1.0, 2.0], vec![0.0, 2.0], &["a", "b"]).is_err());
 }
 

@@ -38,7 +38,7 @@ impl Engine for Linfa {
             return Err(EngineError::Task {
                 engine: EngineKind::Linfa,
                 task: Task::Regression,
-                why: "the trees of linfa predict classes only, their targets must be `Eq + Hash`",
+                why: "its trees only predict classes",
             });
         }
         without_gaps(EngineKind::Linfa, data)

@@ -209,7 +209,7 @@ fn range(check: &mut Check<'_>, fields: &mut Fields<'_>, name: &str) -> Option<V
                 return None;
             }
             if step < 0.0 {
-                check.out_of_range(step_node, "step", "above 0");
+                check.out_of_range(step_node, "step", "a number above 0");
                 return None;
             }
             if scale.is_some() {

@@ -1,4 +1,4 @@
-//! Tests of the answer, as their own journals in the run's folder tell them.
+//! Tests of the answer, as recorded in their journals in the run's folder.
 
 use serde::Serialize;
 
