@@ -199,7 +199,7 @@ stop_on_first_failures: false
     let (_, outcomes) = story(&test_run.run_folder("attacked"));
     assert!(outcomes[0].censored.is_some(), "{:?}", outcomes[0]);
     let failed = outcomes[1].failed.as_deref().unwrap_or_default();
-    if nix::unistd::geteuid().is_root() {
+    if rustix::process::geteuid().is_root() {
         assert!(failed.contains("is being traced"), "{:?}", outcomes[1]);
     } else {
         assert!(outcomes[1].censored.is_some(), "{:?}", outcomes[1]);
