@@ -135,6 +135,13 @@ struct Walk {
     seen: HashSet<i32>,
 }
 
+/// A process whose children are still to be looked for.
+struct Queued {
+    pid: i32,
+    /// If it was signalled.
+    descriptor: Option<OwnedFd>,
+}
+
 impl Walk {
     fn below(root: i32) -> Self {
         Self {
@@ -157,8 +164,11 @@ impl Walk {
         // Only where the kernel lists no children.
         let all = listed_children(self.root).is_none().then(everyone);
         let mut looked_at = HashSet::from([self.root]);
-        let mut queue = vec![(self.root, None)];
-        while let Some((pid, descriptor)) = queue.pop()
+        let mut queue = vec![Queued {
+            pid: self.root,
+            descriptor: None,
+        }];
+        while let Some(Queued { pid, descriptor }) = queue.pop()
             && self.end.is_none_or(|end| Instant::now() < end)
         {
             let children = match &all {
@@ -170,8 +180,8 @@ impl Walk {
             };
             for child in children {
                 if looked_at.insert(child) {
-                    if let Some(descriptor) = self.look_at(child, &looked_at) {
-                        queue.push((child, descriptor));
+                    if let Some(child) = self.look_at(child, &looked_at) {
+                        queue.push(child);
                     } else {
                         looked_at.remove(&child);
                     }
@@ -184,8 +194,8 @@ impl Walk {
         self.found.len() - before
     }
 
-    /// Takes in one process; `None` if it is not in the tree any more, otherwise its descriptor if it was signalled.
-    fn look_at(&mut self, pid: i32, tree: &HashSet<i32>) -> Option<Option<OwnedFd>> {
+    /// Takes in one process; `None` if it is not in the tree any more.
+    fn look_at(&mut self, pid: i32, tree: &HashSet<i32>) -> Option<Queued> {
         // Opened before it is read: if the number is taken over in between, the signal reaches no process.
         let descriptor = match self.signal {
             Some(_) if !self.seen.contains(&pid) => open(pid),
@@ -194,13 +204,16 @@ impl Walk {
         // Another parent than one in the tree means that the number was already taken over.
         let member = member(pid).filter(|member| tree.contains(&member.parent))?;
         if member.is_zombie || !self.seen.insert(pid) {
-            return Some(None);
+            return Some(Queued {
+                pid,
+                descriptor: None,
+            });
         }
         if let (Some(signal), Some(descriptor)) = (self.signal, &descriptor) {
             let _ = pidfd_send_signal(descriptor, signal);
         }
         self.found.push(member);
-        Some(descriptor)
+        Some(Queued { pid, descriptor })
     }
 }
 

@@ -134,11 +134,10 @@ pub(crate) fn wait(watched: &mut [Watched], timeout: Option<Duration>) -> io::Re
         tv_sec: timeout.as_secs().min(1 << 40).cast_signed(),
         tv_nsec: i64::from(timeout.subsec_nanos()),
     });
-    let interrupted = match poll(watched, timeout, Some(mask)) {
-        Err(error) => error,
-        Ok(()) => return Ok(()),
+    let Err(refused) = poll(watched, timeout, Some(mask)) else {
+        return Ok(());
     };
-    match interrupted.raw_os_error() {
+    match refused.raw_os_error() {
         Some(libc::EINTR) => {
             // What was ready before is not what is ready now.
             let at_once = libc::timespec {
@@ -148,7 +147,7 @@ pub(crate) fn wait(watched: &mut [Watched], timeout: Option<Duration>) -> io::Re
             poll(watched, Some(at_once), None).or(Ok(()))
         }
         Some(libc::EINVAL) => select(watched, timeout, mask),
-        _ => Err(interrupted),
+        _ => Err(refused),
     }
 }
 
@@ -176,10 +175,12 @@ fn select(
     // SAFETY: all zero is the empty set.
     let (mut reads, mut changes): (libc::fd_set, libc::fd_set) =
         unsafe { (mem::zeroed(), mem::zeroed()) };
+    let has_room =
+        |entry: &libc::pollfd| usize::try_from(entry.fd).is_ok_and(|fd| fd < libc::FD_SETSIZE);
     let mut count = 0;
     for Watched { entry, .. } in &mut *watched {
         entry.revents = 0;
-        if entry.events != 0 && (0..libc::FD_SETSIZE as c_int).contains(&entry.fd) {
+        if entry.events != 0 && has_room(entry) {
             let set = if entry.events == libc::POLLPRI {
                 &raw mut changes
             } else {
@@ -201,13 +202,12 @@ fn select(
         Err(error) => Err(error),
         Ok(_) => {
             for Watched { entry, .. } in watched {
-                let is_within = (0..libc::FD_SETSIZE as c_int).contains(&entry.fd);
                 // SAFETY: a number within the sets.
-                if is_within
+                let is_set = has_room(entry)
                     && unsafe {
                         libc::FD_ISSET(entry.fd, reads) || libc::FD_ISSET(entry.fd, changes)
-                    }
-                {
+                    };
+                if is_set {
                     entry.revents = entry.events;
                 }
             }
