@@ -122,7 +122,8 @@ fn create(folder: &Path, sync: &mut impl FnMut(&Path) -> io::Result<()>) -> io::
         None => return Ok(()),
     };
     match DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => sync(parent),
+        // A folder that stays would be taken for one whose name is on disk.
+        Ok(()) => sync(parent).inspect_err(|_| drop(std::fs::remove_dir(folder))),
         Err(_) if folder.is_dir() => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !parent.exists() => {
             create(parent, sync)?;

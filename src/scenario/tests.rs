@@ -396,6 +396,51 @@ fn a_pattern_that_matches_nearly_everything_is_warned_of() {
     );
 }
 
+#[test]
+fn more_slots_than_the_cpus_can_serve_are_warned_of() {
+    let cautions = |slots: usize| {
+        let text = format!(
+            "target: {{command: [sh, -c, 'exit {{x}}']}}\narms: {{list: [{{x: 1}}, {{x: 2}}]}}\nlimits: {{max: 1s, grid: 2}}\nbudget: {{rounds: 3}}\nslots: {slots}\n"
+        );
+        let checked = fine(&text);
+        let shown = checked.notices.iter();
+        shown
+            .map(|notice| notice.caution.to_string())
+            .collect::<Vec<_>>()
+    };
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    assert_eq!(cautions(cpus), [""; 0]);
+    let many = cautions(32 * cpus);
+    let expected = format!("{} pulls at a time will share {cpus} CPU", 32 * cpus);
+    assert!(
+        many.len() == 1 && many[0].starts_with(&expected),
+        "{many:?}"
+    );
+}
+
+#[test]
+fn prices_that_are_none_are_refused_on_synthetic_targets_too() {
+    for (wrong, why) in [
+        ("0 / 0", "is NaN"),
+        ("1 / (x - x)", "is inf"),
+        ("-x", "is -"),
+        ("-1", "is -1"),
+        ("1 - x", "falls from 1"),
+        ("sqrt(x - 2)", "is NaN"),
+    ] {
+        for price in [
+            format!("{{cost: {wrong}, penalty: 10}}"),
+            format!("{{cost: x, penalty: {wrong}}}"),
+        ] {
+            let text = format!(
+                "target: {{synthetic: {{problem: poscorr}}}}\nprice: {price}\nbudget: {{rounds: 10}}\n"
+            );
+            let error = check(&text).unwrap_err().to_string();
+            assert!(error.contains(why), "{price}: {error}");
+        }
+    }
+}
+
 /// A scenario may only name regular files. Anything else is refused, without blocking or filling the memory.
 #[test]
 fn only_regular_files_are_read() {

@@ -136,23 +136,36 @@ fn a_limit_and_the_front_can_be_asked_for() {
 fn escapes_of_a_program_are_made_visible() {
     let test_run = TestRun::new(
         "name: try
-target: {command: [sh, -c, 'printf \"\\033]0;gotcha\\007\\033[2J\" >&2; exit 3'], reward: {exit: [0]}}
-arms: {list: [{name: \"x\\e[31m\"}, {name: y}]}
+target:
+  command: [sh, -c, 'printf \"\\033]0;gotcha\\007\\033[2J\" >&2; exit 3', '{instance}', '{p}']
+  instances: inst/*
+  reward: {exit: [0]}
+arms: {list: [{name: \"x\\e[31m\", p: \"\\e[5m\"}, {name: y, p: z}]}
 limits: {of: wall, grid: [5s]}
 budget: {rounds: 6}
 stop_on_first_failures: false
 ",
     );
-    let output = test_run.captime(&["run", "s.yaml"]);
-    for stream in [&output.stdout, &output.stderr] {
-        let text = String::from_utf8_lossy(stream);
-        assert!(
-            !text.contains('\u{1b}') && !text.contains('\u{7}'),
-            "{text:?}"
-        );
+    for name in ["in\u{1b}[2Jst", "other\r"] {
+        test_run.write(&format!("inst/{name}"), "");
     }
-    let shown = String::from_utf8_lossy(&output.stdout);
-    assert!(shown.contains(r"\u{1b}]0;gotcha\u{7}"), "{shown}");
+    for args in [
+        &["check", "s.yaml"][..],
+        &["check", "s.yaml", "--try", "2"],
+        &["run", "s.yaml"],
+        &["best", "try"],
+        &["explain", "try"],
+        &["list"],
+    ] {
+        let output = test_run.captime(args);
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        let acts = |c: char| c.is_control() && c != '\n' && c != '\t';
+        assert!(!text.contains(acts), "{args:?}: {text:?}");
+        if args.contains(&"--try") || args[0] == "run" {
+            assert!(text.contains(r"\u{1b}]0;gotcha\u{7}"), "{text}");
+        }
+    }
     let (rows, _) = expect(
         &test_run.captime(&["export", "try", "--format", "jsonl"]),
         0,

@@ -109,6 +109,27 @@ fn a_command_that_stops_captime_and_its_supervisor_still_meets_its_limit() {
     }
 }
 
+/// Without descriptors, captime can neither list processes nor open handles for them.
+#[test]
+fn a_command_that_takes_captimes_descriptors_away_leaves_nothing_alive() {
+    for level in levels() {
+        let book = Book::open();
+        let start = Instant::now();
+        let output = Command::new(captime())
+            .args(["exec", "--contain=off", "--wall=0.5s", "--level", level])
+            .arg("--")
+            .args(book.command(&["limit-parent"]))
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let took = start.elapsed();
+        // It would end by itself after 20 s.
+        assert!(took < Duration::from_secs(10), "{level}: {took:?}");
+        assert_ne!(output.status.code(), Some(0), "{level}");
+        book.close();
+    }
+}
+
 #[test]
 fn the_report_has_exactly_the_documented_fields() {
     let (_, seen) = report(&[

@@ -9,6 +9,7 @@ use captime_limit::Contain;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::limit::test_bench::misbehave;
 use crate::test_run::{
     TestRun, alive, decisions_follow, expect, houses, nothing_is_left, send, skipped, story, until,
 };
@@ -167,6 +168,43 @@ slots: 1
     assert_eq!(outcomes.len(), 4);
     assert!(outcomes.iter().all(|outcome| outcome.reward == Some(0.5)));
     decisions_follow(&test_run.run_folder("lost"));
+}
+
+/// A pull that stops its supervisor is censored at its limit. One that traces it, which only root can, fails, and the outcome says why. The others are not affected.
+#[test]
+fn a_pull_that_attacks_its_supervisor_does_not_hold_up_the_run() {
+    let program = misbehave();
+    let test_run = TestRun::new(&format!(
+        "
+name: attacked
+target:
+  command: [sh, -c, 'case {{round}} in 1) exec {program} /dev/null stop-parent;; 2) exec {program} /dev/null trace-parent;; esac; echo 0.5']
+  contain: off
+  reward: {{stdout: '([0-9.]+)'}}
+arms: {{list: [{{name: a}}, {{name: b}}]}}
+limits: {{of: wall, grid: [3s]}}
+price: {{cost: x, penalty: 10 * x}}
+policy: uniform
+budget: {{rounds: 4}}
+slots: 1
+stop_on_first_failures: false
+",
+        program = program.display()
+    ));
+    let start = std::time::Instant::now();
+    test_run.run(0, &["--quiet"]);
+    // The attackers end by themselves after 20 s each.
+    let took = start.elapsed().as_secs_f64();
+    assert!(took < 16.0, "{took} s");
+    let (_, outcomes) = story(&test_run.run_folder("attacked"));
+    assert!(outcomes[0].censored.is_some(), "{:?}", outcomes[0]);
+    let failed = outcomes[1].failed.as_deref().unwrap_or_default();
+    if rustix::process::geteuid().is_root() {
+        assert!(failed.contains("is being traced"), "{:?}", outcomes[1]);
+    } else {
+        assert!(outcomes[1].censored.is_some(), "{:?}", outcomes[1]);
+    }
+    assert!(outcomes[2..].iter().all(|one| one.reward == Some(0.5)));
 }
 
 /// A program is away from the tenth pull on until this test brings it back, however long that takes.

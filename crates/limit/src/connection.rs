@@ -456,7 +456,7 @@ impl Connection {
                 let mut has_ended = self.wait_for_end(Instant::now().after(OVERDUE));
                 while !has_ended && Instant::now() < deadline {
                     // The command may have stopped the guardian too, or taken its descriptors away: what is below it is ended from here.
-                    tree::kill_all(guardian);
+                    tree::kill_all(guardian, None);
                     self.wake();
                     has_ended = self.wait_for_end(Instant::now().after(OVERDUE));
                 }

@@ -4,11 +4,10 @@
 //! killed, its whole tree is below the guardian, which has no other children and so may end all of them.
 
 use std::io::{PipeReader, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, set_child_subreaper, waitid,
     waitpid,
@@ -73,6 +72,7 @@ impl Guardian {
 pub(super) fn sweep(hello: &Hello) {
     let start = Instant::now();
     let mut pause = Duration::from_micros(500);
+    let mut blind = tree::BlindSearch::from(tree::ourselves());
     loop {
         match sys::reap() {
             sys::Reap::Dead(_) => continue,
@@ -83,7 +83,10 @@ pub(super) fn sweep(hello: &Hello) {
         if waited > SWEEP_PATIENCE || waited > FOREIGN_PATIENCE && tree::is_out_of_reach() {
             break;
         }
-        let members = tree::kill_all(tree::ourselves());
+        let members = tree::kill_all(tree::ourselves(), None);
+        if !tree::can_look() {
+            blind.kill_some();
+        }
         if pause > Duration::from_millis(50) {
             for member in &members {
                 cgroup::thaw(member.pid);
@@ -125,7 +128,7 @@ pub(super) fn sweep_adopted(supervisor: i32) {
         }
         for child in children {
             tree::signal(&[child], Signal::STOP);
-            tree::kill_all(child.pid);
+            tree::kill_all(child.pid, None);
             tree::signal(&[child], Signal::KILL);
             let _ = waitpid(Pid::from_raw(child.pid), WaitOptions::NOHANG);
         }
@@ -154,7 +157,7 @@ pub(super) fn watch(supervisor: i32, socket: BorrowedFd<'_>, mut facts: PipeRead
         match deserted {
             None => {
                 // Nothing but its end is of interest: the supervisor reads it.
-                let mut watched = [PollFd::new(socket.as_fd(), PollFlags::empty())];
+                let mut watched = [sys::ended(socket)];
                 let _ = sys::wait(&mut watched, None);
                 if sys::is_ready(&watched) {
                     deserted = Some(Instant::now());

@@ -11,7 +11,7 @@ mod startup;
 
 pub(super) use descriptors::{receive_descriptor, send_descriptor};
 pub(super) use signals::{
-    Watched, changed, is_ready, quiet_signals, readable, stop_signal, stop_signals, wait,
+    Watched, changed, ended, is_ready, quiet_signals, readable, stop_signal, stop_signals, wait,
 };
 pub(super) use spawn::{
     ChildPlan, ChildPlanParts, CloneMode, Page, SpawnFailure, Spawned, Step, spawn,

@@ -5,9 +5,13 @@
 use std::collections::HashSet;
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, pidfd_send_signal,
+    waitid,
+};
 
 use super::clock::Instant;
 use super::sys;
@@ -51,19 +55,27 @@ fn member(pid: i32) -> Option<Member> {
 
 /// Children of one process, from the kernel's own list; `None` where the kernel was built without it.
 fn listed_children(pid: i32) -> Option<Vec<i32>> {
+    let tasks = format!("/proc/{pid}/task");
     let mut children = Vec::new();
-    for task in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+    let mut add = |list: &str| {
+        let numbers = list.split_ascii_whitespace();
+        children.extend(numbers.filter_map(|pid| pid.parse::<i32>().ok()));
+    };
+    // The kernel counts the threads among the links. Most processes have one, whose number is known.
+    if fs::metadata(&tasks).ok()?.nlink() == 3
+        && let Ok(list) = fs::read_to_string(format!("{tasks}/{pid}/children"))
+    {
+        add(&list);
+        return Some(children);
+    }
+    for task in fs::read_dir(tasks).ok()? {
         let Ok(task) = task else { continue };
-        let list = match fs::read_to_string(task.path().join("children")) {
-            Ok(list) => list,
+        match fs::read_to_string(task.path().join("children")) {
+            Ok(list) => add(&list),
             // A thread that ended between the two looks.
-            Err(_) if !task.path().exists() => continue,
+            Err(_) if !task.path().exists() => {}
             Err(_) => return None,
-        };
-        children.extend(
-            list.split_ascii_whitespace()
-                .filter_map(|pid| pid.parse::<i32>().ok()),
-        );
+        }
     }
     Some(children)
 }
@@ -115,10 +127,19 @@ struct Walk {
     root: i32,
     /// What each process gets when it is found, before its children are looked for.
     signal: Option<Signal>,
+    /// What it gets after that.
+    last: Option<Signal>,
     /// When to stop.
     end: Option<Instant>,
     found: Vec<Member>,
     seen: HashSet<i32>,
+}
+
+/// A process whose children are still to be looked for.
+struct Queued {
+    pid: i32,
+    /// If it was signalled.
+    descriptor: Option<OwnedFd>,
 }
 
 impl Walk {
@@ -126,6 +147,7 @@ impl Walk {
         Self {
             root,
             signal: None,
+            last: None,
             end: None,
             found: Vec::new(),
             seen: HashSet::new(),
@@ -142,8 +164,11 @@ impl Walk {
         // Only where the kernel lists no children.
         let all = listed_children(self.root).is_none().then(everyone);
         let mut looked_at = HashSet::from([self.root]);
-        let mut queue = vec![self.root];
-        while let Some(pid) = queue.pop()
+        let mut queue = vec![Queued {
+            pid: self.root,
+            descriptor: None,
+        }];
+        while let Some(Queued { pid, descriptor }) = queue.pop()
             && self.end.is_none_or(|end| Instant::now() < end)
         {
             let children = match &all {
@@ -155,58 +180,68 @@ impl Walk {
             };
             for child in children {
                 if looked_at.insert(child) {
-                    if self.look_at(child, &looked_at) {
+                    if let Some(child) = self.look_at(child, &looked_at) {
                         queue.push(child);
                     } else {
                         looked_at.remove(&child);
                     }
                 }
             }
+            if let (Some(signal), Some(descriptor)) = (self.last, &descriptor) {
+                let _ = pidfd_send_signal(descriptor, signal);
+            }
         }
         self.found.len() - before
     }
 
-    /// Takes in one process; false if it is not in the tree any more.
-    fn look_at(&mut self, pid: i32, tree: &HashSet<i32>) -> bool {
+    /// Takes in one process; `None` if it is not in the tree any more.
+    fn look_at(&mut self, pid: i32, tree: &HashSet<i32>) -> Option<Queued> {
         // Opened before it is read: if the number is taken over in between, the signal reaches no process.
         let descriptor = match self.signal {
             Some(_) if !self.seen.contains(&pid) => open(pid),
             _ => None,
         };
         // Another parent than one in the tree means that the number was already taken over.
-        let Some(member) = member(pid).filter(|member| tree.contains(&member.parent)) else {
-            return false;
-        };
-        if !member.is_zombie && self.seen.insert(pid) {
-            if let (Some(signal), Some(descriptor)) = (self.signal, &descriptor) {
-                let _ = pidfd_send_signal(descriptor, signal);
-            }
-            self.found.push(member);
+        let member = member(pid).filter(|member| tree.contains(&member.parent))?;
+        if member.is_zombie || !self.seen.insert(pid) {
+            return Some(Queued {
+                pid,
+                descriptor: None,
+            });
         }
-        true
+        if let (Some(signal), Some(descriptor)) = (self.signal, &descriptor) {
+            let _ = pidfd_send_signal(descriptor, signal);
+        }
+        self.found.push(member);
+        Some(Queued { pid, descriptor })
     }
 }
 
 /// How often a tree is walked for what was born during the last walk.
 const MOST_WALKS: usize = 5;
 
-/// Kills every descendant of `root`, all of them stopped first. Gives those that were alive.
+/// Kills every descendant of `root`, or as many as it finds before this moment. Gives those that were alive.
 ///
-/// While they are killed they do not compete with this process for the CPU.
-pub(super) fn kill_all(root: i32) -> Vec<Member> {
-    let found = stop_all(root);
-    signal(&found, Signal::KILL);
-    found
+/// Each is stopped before its children are looked for, so that it makes no others and does not compete with this process for the CPU.
+pub(super) fn kill_all(root: i32, end: Option<Instant>) -> Vec<Member> {
+    signal_all(Walk {
+        signal: Some(Signal::STOP),
+        last: Some(Signal::KILL),
+        end,
+        ..Walk::below(root)
+    })
 }
 
 /// Stops every descendant of `root`.
-///
-/// A stopped process makes no others. So a walk that finds none that is new has found all.
 pub(super) fn stop_all(root: i32) -> Vec<Member> {
-    let mut walk = Walk {
+    signal_all(Walk {
         signal: Some(Signal::STOP),
         ..Walk::below(root)
-    };
+    })
+}
+
+/// A stopped process makes no others. So a walk that finds none that is new has found all.
+fn signal_all(mut walk: Walk) -> Vec<Member> {
     for _ in 0..MOST_WALKS {
         if walk.go() == 0 {
             break;
@@ -251,6 +286,47 @@ pub(super) fn may_signal(pid: i32) -> bool {
 /// Whether this process can look at others. It cannot if another one took its descriptors away (`prlimit`).
 pub(super) fn can_look() -> bool {
     fs::File::open("/proc/self/stat").is_ok()
+}
+
+/// A search for children of this process that opens no files: it asks the kernel, number by number, which processes are its
+/// children. All descendants become children once the processes between are gone.
+#[derive(Debug)]
+pub(super) struct BlindSearch {
+    next: i32,
+}
+
+/// How many numbers are tried in one step. That takes some 10 ms.
+const BLIND_STEP: i32 = 1 << 15;
+/// The kernel's largest process number.
+const LAST_NUMBER: i32 = 1 << 22;
+
+impl BlindSearch {
+    /// Begins with this number; young processes have larger ones than old processes, until they start again.
+    pub(super) fn from(next: i32) -> Self {
+        Self { next }
+    }
+
+    /// Kills the children found in one step. The next step tries other numbers if there were none.
+    pub(super) fn kill_some(&mut self) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let mut has_found = false;
+        for number in self.next..self.next + BLIND_STEP {
+            let Some(pid) = Pid::from_raw(number) else {
+                continue;
+            };
+            // A child keeps its number until this process has waited for it.
+            if let Ok(None) = waitid(WaitId::Pid(pid), options) {
+                let _ = kill_process(pid, Signal::KILL);
+                has_found = true;
+            }
+        }
+        if !has_found {
+            self.next += BLIND_STEP;
+        }
+        if self.next > LAST_NUMBER {
+            self.next = 1;
+        }
+    }
 }
 
 /// Whether everything alive below this process belongs to a user whose processes it may not signal.

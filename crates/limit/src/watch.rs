@@ -39,6 +39,8 @@ const ONE_REQUEST: Duration = Duration::from_millis(200);
 const ESCAPE_MARGIN: Duration = Duration::from_millis(5);
 /// How long processes may take to die. Those that take longer cannot be killed by any process.
 const END_PATIENCE: Duration = Duration::from_secs(5);
+/// How long processes are counted before they are killed. Busy ones delay that.
+const COUNT_PATIENCE: Duration = Duration::from_millis(50);
 /// How long they may take if this process is not allowed to kill them.
 const FOREIGN_PATIENCE: Duration = Duration::from_millis(500);
 
@@ -101,16 +103,16 @@ pub(super) fn run(
         memory_hit: false,
         has_escaped: false,
     };
-    let cause = run.watch(line)?;
-    let ended = run.end(cause, line);
-    let left_behind = match ended {
-        Ok(left_behind) => left_behind,
-        Err(error) => {
+    // A run that cannot be watched is ended too.
+    let watched = run.watch(line);
+    let ended = run.end(*watched.as_ref().unwrap_or(&Cause::Cancelled), line);
+    match (watched, ended) {
+        (Ok(cause), Ok(left_behind)) => Ok(run.report(cause, left_behind, launch)),
+        (_, Err(error)) | (Err(error), _) => {
             run.give_up();
-            return Err(error);
+            Err(error)
         }
-    };
-    Ok(run.report(cause, left_behind, launch))
+    }
 }
 
 struct WatchedRun<'a> {
@@ -335,11 +337,19 @@ impl WatchedRun<'_> {
             return Ok(0);
         }
         let is_polite = cause != Cause::None && !self.limits.grace.is_zero();
+        // In a control group or namespace, the kernel ends all of them at once.
+        let is_held = self.leaf.is_some() || self.slot.contain != Contain::Off;
         if self.leaf.is_none() && !is_polite {
             // They are counted one by one. While they run, this process may have to wait for the CPU behind each of them.
             self.signal_at_once(Signal::STOP);
         }
-        let mut others: HashSet<i32> = self.alive().into_iter().collect();
+        let until = Instant::now().after(COUNT_PATIENCE);
+        let mut others: HashSet<i32> = if is_held || is_polite {
+            self.alive_until(Some(until)).into_iter().collect()
+        } else {
+            let killed = tree::kill_all(tree::ourselves(), Some(until));
+            killed.iter().map(|member| member.pid).collect()
+        };
         if is_polite {
             self.ask_politely(cause, line);
         }
@@ -356,20 +366,23 @@ impl WatchedRun<'_> {
         self.slot.memory.disarm();
         let start = Instant::now();
         let mut pause = Duration::from_millis(1);
+        let mut blind = tree::BlindSearch::from(self.main);
         while !self.is_over() {
-            // In a control group or namespace the kernel is already ending them: look for processes that left it only if it takes long.
-            let is_held = self.leaf.is_some() || self.slot.contain != Contain::Off;
+            // Look for processes that left group and namespace only if it takes long.
             if !is_held || pause > Duration::from_millis(1) {
-                let members = tree::kill_all(tree::ourselves());
+                let members = tree::kill_all(tree::ourselves(), None);
                 if self.leaf.as_ref().is_none_or(|leaf| !leaf.is_populated()) {
                     others.extend(members.iter().map(|member| member.pid));
                 }
                 // Whatever takes this long may have been frozen.
                 if pause > Duration::from_millis(10) {
-                    let inside = self.alive();
+                    let inside = self.alive_until(None);
                     for pid in members.iter().map(|member| member.pid).chain(inside) {
                         cgroup::thaw(pid);
                     }
+                }
+                if !tree::can_look() {
+                    blind.kill_some();
                 }
                 if self.is_over() {
                     break;
@@ -377,8 +390,7 @@ impl WatchedRun<'_> {
             }
             line.listen();
             let waited = Instant::now().since(start);
-            let is_hopeless = || tree::is_out_of_reach() || !tree::can_look();
-            if waited > END_PATIENCE || waited > FOREIGN_PATIENCE && is_hopeless() {
+            if waited > END_PATIENCE || waited > FOREIGN_PATIENCE && tree::is_out_of_reach() {
                 return Err(self.unkillable());
             }
             let _ = sys::wait(&mut [], Some(pause));
@@ -403,7 +415,7 @@ impl WatchedRun<'_> {
         let mut pids: Vec<i32> = tree::descendants(tree::ourselves())
             .iter()
             .map(|member| member.pid)
-            .chain(self.alive())
+            .chain(self.alive_until(None))
             .collect();
         pids.sort_unstable();
         pids.dedup();
@@ -432,11 +444,11 @@ impl WatchedRun<'_> {
         self.reap() && self.leaf.as_ref().is_none_or(|leaf| !leaf.is_populated())
     }
 
-    /// The processes alive now.
-    fn alive(&self) -> Vec<i32> {
+    /// The processes alive now; those found before this moment where no group lists them.
+    fn alive_until(&self, end: Option<Instant>) -> Vec<i32> {
         match &self.leaf {
             Some(leaf) => leaf.processes(),
-            None => tree::descendants(tree::ourselves())
+            None => tree::descendants_until(tree::ourselves(), end)
                 .iter()
                 .map(|member| member.pid)
                 .collect(),

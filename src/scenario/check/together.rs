@@ -231,7 +231,11 @@ impl Parts<'_> {
         };
         let amount = |value: f64| limits.of.amount(value);
         if limits.of.is_time() && smallest < LEAST_TIME {
-            let limit = amount(smallest);
+            let limit = match amount(smallest) {
+                // Too small for the usual digits.
+                zero if zero.starts_with("0 ") => format!("{smallest:e} s"),
+                limit => limit,
+            };
             check.caution(limits.at, Caution::TinyLimit { limit });
         }
         if let (Resource::Cpu, Some(wall)) = (limits.of, limits.guards.wall)

@@ -192,3 +192,51 @@ budget: {rounds: 4}
     assert!(stdout.contains("enforced at level `subreaper`"), "{stdout}");
     assert!(stdout.is_ascii() && stderr.is_ascii(), "{stdout}{stderr}");
 }
+
+/// A new run must outlive a power cut, so `runs/` is opened and synced when a folder is made in it. A `runs/` that may be written but
+/// not opened shows that: as the root user may open everything, this is about others.
+#[test]
+fn a_run_whose_folder_cannot_be_synced_is_refused() {
+    let is_root = rustix::process::getuid().is_root();
+    let somebody = is_root.then(|| Somebody::new(54_345)).flatten();
+    let folder = tempfile::tempdir().unwrap();
+    set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+    let write = |name: &str, rounds: u32| {
+        let scenario = format!(
+            "
+name: {name}
+target: {{synthetic: {{problem: poscorr}}}}
+policy: uniform
+budget: {{rounds: {rounds}}}
+"
+        );
+        std::fs::write(folder.path().join("s.yaml"), scenario).unwrap();
+    };
+    let runs = folder.path().join("runs");
+    let run = |name: &str, rounds: u32| {
+        write(name, rounds);
+        let mut command = match &somebody {
+            Some(somebody) => somebody.captime(),
+            None => Command::new(super::captime()),
+        };
+        let output = command.current_dir(folder.path()).args(["run", "s.yaml"]);
+        let output = output.output().unwrap();
+        (output.status.code(), text(&output.stderr))
+    };
+    let permit = |mode: u32| set_permissions(&runs, Permissions::from_mode(mode)).unwrap();
+    let (code, said) = run("first", 2);
+    assert_eq!(code, Some(0), "{said}");
+    permit(0o300);
+    for _ in 0..2 {
+        let (code, said) = run("second", 2);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("Permission denied"), "{said}");
+        assert!(!runs.join("second").exists(), "nothing is left of it");
+    }
+    // Nothing is made in it when a run is resumed.
+    let (code, said) = run("first", 4);
+    assert_eq!(code, Some(0), "{said}");
+    permit(0o700);
+    let (code, said) = run("second", 2);
+    assert_eq!(code, Some(0), "{said}");
+}
