@@ -29,8 +29,9 @@ pub enum Comparison {
     },
     /// Both were run.
     Compared {
-        /// How likely it is that the answer has the larger gain.
-        probability: f64,
+        /// How likely it is that the answer has the larger gain. None where it is too early to tell: the probability is below
+        /// 75 %, or the default was never granted as much as the answer gets.
+        probability: Option<f64>,
         /// How much larger the gain of the answer is.
         difference: f64,
         /// 95 % interval of the difference.
@@ -57,6 +58,9 @@ const MOST_LIMITS: usize = 64;
 /// The default gets another limit than the answer if that is better by so many standard errors. A single run that needs
 /// longer is one standard error, whatever the price.
 const NOISE: f64 = 1.5;
+/// A smaller probability is not stated. How often the answer is better where little is known depends on the problem, from a half to
+/// three quarters of the time, and no number fits all.
+const LEAST_SURE: f64 = 0.75;
 /// Where no run fails, arms may well be alike.
 const USUAL: Belief = Belief {
     no_spread: 2.0,
@@ -98,9 +102,19 @@ impl Evidence {
     /// Compares the answer with the default configuration: both at the limit that the answer was granted, unless another suits
     /// the default better by more than noise. If limits are `fixed`, both at the limit of the answer.
     pub fn against_default(&self, best: &Recommendation, price: &Price, fixed: bool) -> Comparison {
+        self.weigh(best, price, fixed).0
+    }
+
+    /// The same, with the probability even where that is too small to be stated.
+    fn weigh(
+        &self,
+        best: &Recommendation,
+        price: &Price,
+        fixed: bool,
+    ) -> (Comparison, Option<f64>) {
         let first = ArmId::from_index(0);
         if best.pull.arm == first {
-            return Comparison::IsDefault;
+            return (Comparison::IsDefault, None);
         }
         let unknown = Comparison::Unknown {
             runs: self.of(first).len(),
@@ -127,7 +141,7 @@ impl Evidence {
             let known = Estimate::of(self.gains(first, limit, price))?;
             Some((limit, known))
         }) else {
-            return unknown;
+            return (unknown, None);
         };
         let mut arms = gains::under(self, own_limit, price);
         let mut head_start = (0.0, 0.0);
@@ -151,11 +165,12 @@ impl Evidence {
         let belief = if self.counts().2 > 0 { FAILING } else { USUAL };
         let pair = (best.pull.arm, first);
         let Some(known) = posterior::posterior(&arms, pair, belief, lost, head_start) else {
-            return unknown;
+            return (unknown, None);
         };
         let half = 1.96 * known.spread;
-        Comparison::Compared {
-            probability: known.probability,
+        let is_sure = known.probability.max(1.0 - known.probability) >= LEAST_SURE;
+        let comparison = Comparison::Compared {
+            probability: (is_sure && !is_short).then_some(known.probability),
             difference: known.difference,
             interval: (known.difference - half, known.difference + half),
             answer_limit: own_limit.get(),
@@ -164,7 +179,8 @@ impl Evidence {
             gain: of_first.mean,
             runs: of_first.runs,
             shared: shared.unwrap_or(0),
-        }
+        };
+        (comparison, Some(known.probability))
     }
 
     /// The default, where it is more likely to be better than this answer and has earned a reward; at the limit under
@@ -175,14 +191,16 @@ impl Evidence {
         price: &Price,
         fixed: bool,
     ) -> Option<Recommendation> {
-        match self.against_default(best, price, fixed) {
+        match self.weigh(best, price, fixed) {
             // What both do early says little about the default with a larger limit.
-            Comparison::Compared {
-                probability,
-                limit,
-                is_short: false,
-                ..
-            } if probability < 0.5 => {
+            (
+                Comparison::Compared {
+                    limit,
+                    is_short: false,
+                    ..
+                },
+                Some(probability),
+            ) if probability < 0.5 => {
                 let default = ArmId::from_index(0);
                 let is_solved = |run: &FinishedRun| run.is_solved_within(limit);
                 self.of(default).iter().find(|run| is_solved(run))?;
@@ -288,16 +306,16 @@ impl Comparison {
                 shared,
                 ..
             } => {
-                let verdict = if probability >= 0.5 {
-                    format!(
+                let verdict = match probability {
+                    Some(likely) if likely >= 0.5 => format!(
                         "better than the default (arm 1) with probability {}",
-                        percent(probability)
-                    )
-                } else {
-                    format!(
+                        percent(likely)
+                    ),
+                    Some(likely) => format!(
                         "worse than the default (arm 1) with probability {}",
-                        percent(1.0 - probability)
-                    )
+                        percent(1.0 - likely)
+                    ),
+                    None => TOO_EARLY.to_owned(),
                 };
                 let pairing = match shared {
                     0 => String::new(),
@@ -305,12 +323,12 @@ impl Comparison {
                 };
                 let at = if is_short {
                     let limit = amount(limit);
-                    format!(", both at {limit}, the largest limit the default was granted")
+                    format!(" at {limit}, the largest limit the default was granted")
                 } else {
                     String::new()
                 };
                 format!(
-                    "{verdict}: gain {difference:+.4} (95 % interval {low:+.4} to {high:+.4}){at}; the default was pulled \
+                    "{verdict}: gain {difference:+.4}{at} (95 % interval {low:+.4} to {high:+.4}); the default was pulled \
                      {} up to {}{pairing}",
                     match runs {
                         1 => "once".to_owned(),
@@ -323,8 +341,12 @@ impl Comparison {
     }
 }
 
+/// What is said without a probability.
+pub(super) const TOO_EARLY: &str =
+    "too early to tell whether it is better than the default (arm 1)";
+
 /// Never 0 or 100: nothing is certain.
-pub(super) fn percent(probability: f64) -> String {
+fn percent(probability: f64) -> String {
     let value = 100.0 * probability;
     if value > 99.9 {
         "above 99.9 %".into()

@@ -117,6 +117,12 @@ impl Evidence {
         self.arms.iter().filter(|runs| runs.len() >= times).count()
     }
 
+    /// Whether fewer than half of the pulled arms have three runs. Then most of what is to come is not known from what there is:
+    /// better limits, and arms that were unlucky once.
+    pub fn is_thin(&self) -> bool {
+        2 * self.pulled_at_least(3) < self.pulled_at_least(1)
+    }
+
     /// How many runs there are, how many of them earned a reward, and how many failed.
     pub fn counts(&self) -> (u64, u64, u64) {
         let all = self.arms.iter().map(Vec::len).sum::<usize>() as u64;

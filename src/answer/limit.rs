@@ -49,7 +49,8 @@ impl Evidence {
         let mut settled = best;
         settled.gain -= lost;
         settled.interval = (best.interval.0 - lost, best.interval.1 - lost);
-        settled.pull.limit = Limit::new(limit).map_or(best.pull.limit, Limit::written);
+        // Not rounded: a limit just above the one that was granted would be one that no run reached.
+        settled.pull.limit = Limit::new(limit).unwrap_or(best.pull.limit);
         Some(settled)
     }
 
@@ -200,6 +201,18 @@ mod tests {
         assert_eq!((reason.runs, reason.cut_off), (1105, 0));
         assert!((reason.longest - 0.056).abs() < 1e-12);
         assert!(reason.expected_above < 0.001);
+    }
+
+    /// Limits of a grid are computed: 0.018016482 is 0.0180165 to a person, and no run reaches that.
+    #[test]
+    fn the_runs_under_a_computed_limit_count_as_runs_under_it() {
+        let granted = 0.01801648230654411;
+        let evidence = evidence((0..10).map(|k| (granted, if k == 0 { 1.0 } else { 0.01 })));
+        let settled = evidence.settle(pair(granted), &par10()).unwrap();
+        let reason = evidence.limit_reason(&settled);
+        assert_eq!((reason.runs, reason.cut_off), (10, 1));
+        let values = evidence.values(settled.pull.arm, settled.pull.limit.get());
+        assert_eq!(values.unwrap().solved, 0.9);
     }
 
     #[test]

@@ -268,6 +268,22 @@ mod tests {
     }
 
     #[test]
+    fn a_pull_or_two_of_most_arms_are_too_few() {
+        let mut evidence = crate::answer::Evidence::default();
+        let mut pull = |arm, times: usize| {
+            let pull = Pull::new(ArmId::from_index(arm), Limit::new(1.0).unwrap());
+            let seen = crate::round::Observation::failed(pull);
+            (0..times).for_each(|_| evidence.add(&seen, None));
+            evidence.is_thin()
+        };
+        assert!(pull(0, 2));
+        assert!(!pull(0, 1));
+        assert!(!pull(1, 2));
+        assert!(pull(2, 2));
+        assert!(!pull(2, 1));
+    }
+
+    #[test]
     fn equal_arms_that_look_different_by_luck_promise_little() {
         // Spread as far as their own intervals say.
         let arms: Vec<_> = (0..40)

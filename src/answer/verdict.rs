@@ -120,11 +120,19 @@ impl Verdict {
             Comparison::Unknown { .. } => {
                 format!("It is {}.", comparison.in_words(amount))
             }
-            Comparison::Compared { probability, .. } if (0.1..0.9).contains(&probability) => {
-                format!(
-                    "Whether it beats the default (arm 1) is open: {} likely.",
-                    super::comparison::percent(probability)
-                )
+            Comparison::Compared {
+                probability: None,
+                is_short,
+                limit,
+                ..
+            } => {
+                let short = if is_short {
+                    let most = amount(limit);
+                    format!(", which was granted {most} at most; `captime test` compares them")
+                } else {
+                    String::new()
+                };
+                format!("It is {}{short}.", super::comparison::TOO_EARLY)
             }
             Comparison::Compared { .. } => {
                 let text = comparison.in_words(amount);
@@ -150,6 +158,8 @@ impl Verdict {
             }
         });
         let outlook = self.outlook.map(|outlook| outlook.in_words());
+        let early = || "it is too early to estimate what more pulls would add".to_owned();
+        let outlook = outlook.or_else(|| moved.is_some().then(early));
         let both: Vec<String> = moved.into_iter().chain(outlook).collect();
         (!both.is_empty()).then(|| format!("{}.", capitalised(&both.join(", and "))))
     }

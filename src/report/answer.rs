@@ -76,7 +76,7 @@ pub struct Rival {
     pub difference_low: Num,
     /// Its other end.
     pub difference_high: Num,
-    /// The probability that the answer gains more. Null if there is no verdict.
+    /// The probability that the answer gains more. Null where it is too early to tell.
     pub probability: Num,
 }
 
@@ -196,7 +196,7 @@ fn rivals(
             difference: Num(difference),
             difference_low: Num(interval.0),
             difference_high: Num(interval.1),
-            probability: Num(probability),
+            probability: Num(probability.unwrap_or(f64::NAN)),
             ..rival(
                 if is_short {
                     "default (arm 1), at the largest limit it was granted; compared there"

@@ -228,8 +228,11 @@ impl History {
         })
     }
 
-    /// What the next hour is expected to bring; in virtual time, as many pulls again.
+    /// What the next hour is expected to bring; in virtual time, as many pulls again. None before arms have had a few pulls each.
     fn outlook(&self) -> Option<Outlook> {
+        if self.evidence().is_thin() {
+            return None;
+        }
         let done = self.rounds.len() as f64;
         let is_timed = !self.header.is_virtual && self.seconds > 0.0;
         let seconds = is_timed.then_some(HOUR);

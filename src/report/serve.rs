@@ -347,7 +347,7 @@ fn index(shared: &Shared, root: &Path) -> Response {
         // Writing to a string cannot fail.
         let _ = writeln!(
             rows,
-            "<tr><td><a href=\"run/{}/\">{}</a></td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"wrap\">{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td class=\"tight\"><a href=\"run/{}/\">{}</a></td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"wrap\">{}</td><td>{}</td><td class=\"tight\">{}</td></tr>",
             encoded(&name),
             escaped(&name),
             escaped(&words),
@@ -355,7 +355,7 @@ fn index(shared: &Shared, root: &Path) -> Response {
             news.learned,
             escaped(&best),
             escaped(&policy),
-            escaped(&started),
+            escaped(&started.replacen('T', " ", 1).replacen('Z', " UTC", 1)),
         );
     }
     if rows.is_empty() {

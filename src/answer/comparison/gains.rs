@@ -11,6 +11,8 @@ const LEAST_SHARED: usize = 3;
 const SHARED_PART: f64 = 0.5;
 /// How much surer the runs of all arms make what a limit is worth to one arm: as so many times its own runs.
 const OTHERS: f64 = 3.0;
+/// With fewer instances than this, runs are counted and not instances: their seeds are what differs.
+const LEAST_INSTANCES: usize = 8;
 /// Rounds of backfitting that estimate the effects of instances.
 const ROUNDS: usize = 15;
 
@@ -64,23 +66,48 @@ impl Donors {
     }
 }
 
-/// The gain of a run under this limit. If it was cut off before, the mean gain of the runs of all arms that had not ended by
-/// then either. Leaving such runs out would hide why a policy gave an arm up.
-fn gain(run: &FinishedRun, limit: Limit, price: &Price, donors: &Donors) -> Option<f64> {
+/// The gain of a run under this limit, and whether the run itself shows it. If it was cut off before, the mean gain of the runs of
+/// all arms that had not ended by then either. Leaving such runs out would hide why a policy gave an arm up.
+fn gain(run: &FinishedRun, limit: Limit, price: &Price, donors: &Donors) -> Option<(f64, bool)> {
     let is_known = run.is_failed || run.reach >= limit.get() || run.is_solved_within(limit.get());
     if is_known {
-        Some(run.gain(limit, price))
+        Some((run.gain(limit, price), true))
     } else {
-        donors.after(run.reach)
+        Some((donors.after(run.reach)?, false))
     }
 }
 
-/// The gains of every arm under this limit. Arms without any are left out.
+/// The gains of every arm under this limit, one for each instance. Arms without any are left out.
+///
+/// Ten runs on one instance say little about the others, and some policies run an arm on one instance again and again. So runs
+/// on the same instance count as one, and those that were cut off before the limit only where no other is known.
 pub(super) fn under(evidence: &Evidence, limit: Limit, price: &Price) -> Vec<ArmGains> {
     let donors = Donors::new(evidence, limit, price);
+    let instances: BTreeSet<u32> = evidence
+        .pulled()
+        .flat_map(|(_, runs)| runs)
+        .filter_map(|run| run.instance)
+        .collect();
+    let has_instances = instances.len() >= LEAST_INSTANCES;
     let of_arm = |(arm, runs): (ArmId, &[FinishedRun])| {
-        let one = |run: &FinishedRun| Some((run.instance, gain(run, limit, price, &donors)?));
-        let gains = runs.iter().filter_map(one).collect();
+        let known = |run: &FinishedRun| Some((run.instance, gain(run, limit, price, &donors)?));
+        let known = runs.iter().filter_map(known);
+        let (mut gains, mut by_instance) = (vec![], BTreeMap::<u32, [(f64, f64); 2]>::new());
+        for (instance, (gain, is_known)) in known {
+            match instance.filter(|_| has_instances) {
+                None => gains.push((instance, gain)),
+                Some(key) => {
+                    let sums = by_instance.entry(key).or_default();
+                    let (sum, count) = &mut sums[usize::from(is_known)];
+                    *sum += gain;
+                    *count += 1.0;
+                }
+            }
+        }
+        gains.extend(by_instance.into_iter().map(|(key, [expected, known])| {
+            let (sum, count) = if known.1 > 0.0 { known } else { expected };
+            (Some(key), sum / count)
+        }));
         ArmGains { arm, gains }
     };
     let arms = evidence.pulled().map(of_arm);

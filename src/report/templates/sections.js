@@ -51,7 +51,7 @@ function answerSection(data) {
           h("td", {class: "n"}, number(rival.gain, 3)), h("td", {class: "n"}, whole(rival.pulls)), h("td", {class: "n"}, number(rival.difference, 3)),
           none(rival.difference_low, `${number(rival.difference_low, 3)} to ${number(rival.difference_high, 3)}`),
           h("td", {class: "n sure"}, rival.probability === null ? "–" : rival.probability > 0.999 ? "> 99.9 %" : rival.probability >= 0.99 ? `${(100 * rival.probability).toFixed(1)} %` : percent(rival.probability))))))),
-      h("p", {class: "note"}, "The probability says how likely it is that the answer really is better. It allows for the answer being the luckiest of many arms, so the difference it goes with is smaller than that of the gains."));
+      h("p", {class: "note"}, "The probability says how likely it is that the answer really is better. It allows for the answer being the luckiest of many arms, so the difference it goes with is smaller than that of the gains. Below 75 % it is too early to tell, and no number is given."));
     if (data.is_believed) blocks.push(h("p", {class: "note"}, `Gains of arms, here and below, are estimates of ${data.policy}: they also use what similar arms did.`));
   }
   if (answer.default_words) blocks.push(h("p", {class: "note", id: "default"}, `Compared with the default: ${answer.default_words}.`));
@@ -77,20 +77,23 @@ function pathTable(path) {
 function frontChart(data) {
   const {front, resource, answer} = data;
   if (front.length < 2) return null;
-  const {unit, factor} = resourceUnit(resource, d3.max(front, (of) => of.values.mean_consumption));
-  const times = front.map((of) => of.values.mean_consumption);
+  // The policy may prefer an arm off the front: one that more pulls vouch for.
+  const isOff = answer && answer.values && !front.some((of) => of.arm === answer.arm);
+  const shown = isOff ? [...front, answer] : front;
+  const times = shown.map((of) => of.values.mean_consumption);
+  const {unit, factor} = resourceUnit(resource, d3.max(times));
   const isLog = d3.min(times) > 0 && d3.max(times) / d3.min(times) > 25;
   const byScore = front.every((of) => of.values.terms === "score" && of.values.score !== null);
   const worth = (of) => (byScore ? of.values.score : of.values.terms === "solved" ? of.values.solved : of.values.reward);
   const label = byScore ? `mean ${front[0].values.score_name}` : front[0].values.terms === "solved" ? "share solved" : "mean reward";
   return chart({
     id: "front", title: "Arms that no other arm beats in both", wide: true, legend: (colours) => [{label: "arm on the Pareto front", colour: colours.series[0], symbol: "circle"}, {label: "the answer", colour: colours.series[1], symbol: "circle"}],
-    note: "Move along the front to trade reward against time yourself: every other arm is beaten in both by one of these. Arms with fewer than 3 pulls are left out.",
+    note: "Move along the front to trade reward against time yourself: every other arm is beaten in both by one of these, as far as the pulls show. Arms with fewer than 3 pulls are left out.",
     draw: ({colours}) => ({
       x: {label: `mean consumption (${unit})`, type: isLog ? "log" : "linear", nice: true}, y: {label, tickFormat: label === "share solved" ? "%" : undefined, insetTop: 8, insetBottom: 8},
       marks: [
         Plot.line(front, {x: (of) => of.values.mean_consumption * factor, y: worth, stroke: colours.series[0], strokeOpacity: 0.5, curve: "step-after"}),
-        Plot.dot(front, {x: (of) => of.values.mean_consumption * factor, y: worth, r: 4.5, fill: (of) => (answer && of.arm === answer.arm ? colours.series[1] : colours.series[0]), href: (of) => `#arm-${of.arm}`,
+        Plot.dot(shown, {x: (of) => of.values.mean_consumption * factor, y: worth, r: 4.5, fill: (of) => (answer && of.arm === answer.arm ? colours.series[1] : colours.series[0]), href: (of) => `#arm-${of.arm}`,
           title: (of) => `${armName(data, of.arm)}\n${of.label}\n${inTerms(of.values, resource).map(([name, value]) => `${name}: ${value}`).join("\n")}\n${several(of.values.runs, "pull")}`, tip: true}),
       ],
     }),
