@@ -105,12 +105,16 @@ impl World {
             .collect();
         match kind {
             Kind::Rewards | Kind::Failing => {
-                arm.iter_mut().for_each(|arm| *arm = arm.clamp(0.2, 0.8));
+                for arm in arm.iter_mut() {
+                    *arm = arm.clamp(0.2, 0.8);
+                }
             }
             Kind::Expert => {
                 let drawn = (0..4).map(|_| middle + unit * size * normal(&mut rng));
                 arm[0] = drawn.fold(arm[0], f64::max);
-                arm.iter_mut().for_each(|arm| *arm = arm.clamp(0.2, 0.8));
+                for arm in arm.iter_mut() {
+                    *arm = arm.clamp(0.2, 0.8);
+                }
             }
             Kind::Errors => {
                 let bad = arm.iter_mut().enumerate().filter(|(k, _)| k % 3 == 2);

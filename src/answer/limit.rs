@@ -206,7 +206,7 @@ mod tests {
     /// Limits of a grid are computed: 0.018016482 is 0.0180165 to a person, and no run reaches that.
     #[test]
     fn the_runs_under_a_computed_limit_count_as_runs_under_it() {
-        let granted = 0.01801648230654411;
+        let granted = 0.018_016_482_306_544_11;
         let evidence = evidence((0..10).map(|k| (granted, if k == 0 { 1.0 } else { 0.01 })));
         let settled = evidence.settle(pair(granted), &par10()).unwrap();
         let reason = evidence.limit_reason(&settled);

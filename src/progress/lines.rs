@@ -58,7 +58,7 @@ impl Watch for Lines {
         let words = Words::of(now.state, self.resource);
         let doing =
             words::calibration(now.state).unwrap_or_else(|| words.best(now.state.recommend()));
-        let tally = words.tally(now.state.tally());
+        let tally = Words::tally(now.state.tally());
         let text = match &*words::budget(now, rate) {
             "" => format!("{tally}; {rate:.1} rounds/s; {doing}"),
             budget => format!("{tally}; {budget}; {rate:.1} rounds/s; {doing}"),

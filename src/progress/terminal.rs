@@ -102,7 +102,7 @@ impl Watch for Terminal {
         // The important part comes first, because the end of a line may be cut.
         let came = match tally.learned {
             0 => "no round finished yet".to_owned(),
-            _ => format!("{}, {rate:.1} rounds/s", words.tally(tally)),
+            _ => format!("{}, {rate:.1} rounds/s", Words::tally(tally)),
         };
         let mut lines = vec![words::budget(now, rate), came];
         lines.extend(self.doing(now.state));

@@ -76,7 +76,7 @@ impl<'a> Words<'a> {
     }
 
     /// `1234 rounds, 12.3 % censored, 0.4 % failed`.
-    pub fn tally(&self, tally: Tally) -> String {
+    pub fn tally(tally: Tally) -> String {
         let share = |count: u64| 100.0 * count as f64 / tally.learned.max(1) as f64;
         format!(
             "{}, {:.1} % censored, {:.1} % failed",

@@ -104,7 +104,7 @@ impl RunSummary<'_> {
 
     fn write_consumed(&self, to: &mut dyn Write) -> Result<()> {
         let tally = self.state.tally();
-        writeln!(to, "rounds    {}", self.words.tally(tally))?;
+        writeln!(to, "rounds    {}", Words::tally(tally))?;
         if let (1.., Some(start)) = (tally.earlier, &self.scenario.start_run) {
             let (rounds, run) = (tally.earlier, visible(&start.path));
             writeln!(
