@@ -592,7 +592,7 @@ mod tests {
         ),
         (
             &FOREST,
-            "target: {forest: {data: tests/fixtures/scenarios/bad/files/houses.csv, predict: zone, @}}\narms: {grid: {trees: [1, 2]}}\nlimits: {max: 5s, grid: 2}\n",
+            "target: {forest: {data: ../scenarios/bad/files/houses.csv, predict: zone, @}}\narms: {grid: {trees: [1, 2]}}\nlimits: {max: 5s, grid: 2}\n",
         ),
         (
             &CALIBRATE,
