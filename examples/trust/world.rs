@@ -105,14 +105,14 @@ impl World {
             .collect();
         match kind {
             Kind::Rewards | Kind::Failing => {
-                for arm in arm.iter_mut() {
+                for arm in &mut arm {
                     *arm = arm.clamp(0.2, 0.8);
                 }
             }
             Kind::Expert => {
                 let drawn = (0..4).map(|_| middle + unit * size * normal(&mut rng));
                 arm[0] = drawn.fold(arm[0], f64::max);
-                for arm in arm.iter_mut() {
+                for arm in &mut arm {
                     *arm = arm.clamp(0.2, 0.8);
                 }
             }
