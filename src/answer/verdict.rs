@@ -244,7 +244,12 @@ mod tests {
             }
             .in_words()
         };
-        for (drawn, share) in [(2, "100.0"), (299, "1.0"), (3_000, "0.1"), (25_293, "0.01")] {
+        for (drawn, share) in [
+            (2, "100.0"),
+            (299, "1.0"),
+            (3_000, "0.10"),
+            (25_293, "0.01"),
+        ] {
             let text = in_words(drawn);
             assert!(text.contains(&format!("in the top {share} % of")), "{text}");
         }

@@ -331,7 +331,7 @@ fn pulls_that_are_tried_show_what_was_read() {
         "limit     10 s",
         "exit      0",
         "read      0.11",
-        "reward    0.98",
+        "reward    0.18",
     ] {
         assert!(shown.contains(text), "{text}\n{shown}");
     }

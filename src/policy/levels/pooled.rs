@@ -23,6 +23,8 @@ pub(super) struct Pooled {
     hazards: [(f64, f64); MOST],
     /// The same by position in the sequence of instances.
     trials: Vec<Trial>,
+    /// Runs that are known to the end of each level, and what they had consumed by then.
+    consumed: [(f64, f64); MOST],
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,6 +40,7 @@ impl Pooled {
             instances,
             hazards: [(0.0, 0.0); MOST],
             trials: vec![],
+            consumed: [(0.0, 0.0); MOST],
         }
     }
 
@@ -63,6 +66,25 @@ impl Pooled {
             self.hazards[level].0 += 1.0;
             self.trials[position].outlived[level] += 1;
         }
+    }
+
+    /// Counts what a run consumed.
+    pub(super) fn count_consumption(&mut self, consumption: f64, shown: Shown) {
+        let known = match shown {
+            Shown::Ended { .. } => self.limits.len(),
+            Shown::Outlived { levels, .. } => levels,
+        };
+        for (limit, consumed) in self.limits[..known].iter().zip(&mut self.consumed) {
+            consumed.0 += 1.0;
+            consumed.1 += consumption.min(*limit);
+        }
+    }
+
+    /// What a look at an arm costs: one run at the lowest level worth a run. Before there was one, its limit.
+    pub(super) fn look(&self) -> f64 {
+        let level = self.floor();
+        let (runs, sum) = self.consumed[level];
+        self.charged((sum + self.limits[level]) / (runs + 1.0))
     }
 
     /// Whether any run has ended.

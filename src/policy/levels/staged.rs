@@ -158,8 +158,7 @@ impl Staged {
 
     /// Lets arms join for what was spent, in runs at the lowest limit worth one.
     fn let_join(&mut self) {
-        let look = self.pooled.cost(0, self.pooled.floor());
-        self.joining.grow(self.spent() / look);
+        self.joining.grow(self.spent() / self.pooled.look());
     }
 
     /// Draws the sequence of instances and the order of arms with the first pull.
@@ -389,6 +388,9 @@ impl Policy for Staged {
             }
         }
         let (shown, cost) = self.shown(&seen, launched.level);
+        if let Some(consumption) = cost {
+            self.pooled.count_consumption(consumption, shown);
+        }
         let cost = cost.map_or(launched.charged, |cost| self.pooled.charged(cost));
         self.accounts[launched.account] += cost - launched.charged;
         self.granted[launched.level] += 1;

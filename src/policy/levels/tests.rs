@@ -392,9 +392,9 @@ fn arms_that_ended_nearly_everywhere_do_not_outdo_one_that_ended_everywhere() {
         (0..12).map(|j| if ends(j) { 4.0 } else { NEVER }).collect()
     };
     let matrix: Matrix = (0..40).map(row).collect();
-    for seed in 0..5 {
+    for seed in 0..10 {
         let mut game = Game::new(&matrix, &LIMITS, seed);
-        for sweeps in [3.0, 5.0, 7.0, 9.0] {
+        for sweeps in [5.0, 7.0, 9.0] {
             let best = game.play(sweeps * sweep(&matrix)).answer();
             assert_eq!(best, 17, "seed {seed} after {}", game.spent);
         }
