@@ -66,14 +66,7 @@ fn readers_take_the_arms_from_the_journal() {
     let row = table.lines().nth(1).unwrap();
     assert!(row.ends_with(",0.6,100,medium,vmtf,,false"), "{row}");
     // A test needs the arms that were opened, by their numbers.
-    let tested = said(&[
-        "test",
-        "wide",
-        "--arms",
-        "default,7,17",
-        "--format",
-        "json",
-    ]);
+    let tested = said(&["test", "wide", "--arms", "default,7,17", "--format", "json"]);
     let tested: serde_json::Value = serde_json::from_str(&tested).unwrap();
     let arms = tested["arms"].as_array().unwrap();
     let numbers: Vec<_> = arms
