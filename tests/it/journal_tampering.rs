@@ -110,3 +110,26 @@ fn a_run_whose_files_are_links_or_no_journal_is_refused_and_nothing_is_lost() {
     scene.run(0, &["--quiet"]);
     assert_eq!(story(&scene.run_folder("night")).1.len(), 2);
 }
+
+/// The hint for damage elsewhere keeps the lines before it. Before the first line there is nothing to keep: followed to the letter, it would
+/// empty the journal.
+#[test]
+fn the_hint_for_a_damaged_first_line_keeps_the_run() {
+    let test_run = TestRun::new(&doing(":", "whole", 6));
+    test_run.run(0, &["--quiet"]);
+    let journal = test_run.journal("night");
+    let whole = fs::read_to_string(&journal).unwrap();
+    for (line, keeps) in [(0, false), (3, true)] {
+        let mut lines: Vec<String> = whole.lines().map(str::to_owned).collect();
+        lines[line] = lines[line].replacen(':', ";", 1);
+        let damaged = lines.join("\n") + "\n";
+        fs::write(&journal, &damaged).unwrap();
+        let output = test_run.captime(&["run", "s.yaml"]);
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("restore the file from a copy"), "{said}");
+        assert_eq!(said.contains("head -n 3 "), keeps, "{said}");
+        assert_eq!(said.contains("head"), keeps, "{said}");
+        assert_eq!(fs::read_to_string(&journal).unwrap(), damaged);
+    }
+}
