@@ -43,7 +43,7 @@ pub enum Kind {
     Interacting,
     /// Accuracies on folds of different difficulty, of runs that take time and are cut off.
     Accuracy,
-    /// As `Rewards`, but the default is the best of five arms: somebody chose it.
+    /// As `Rewards`, but the default is the best of five arms, as a default usually is.
     Expert,
     /// As `Solver`, with heavy-tailed times, and every arm has instances that suit it.
     Restarts,
