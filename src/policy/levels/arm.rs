@@ -29,11 +29,6 @@ impl Cell {
         self.ended != NONE || usize::from(self.outlived.max(self.assumed)) > level
     }
 
-    /// The first level in which it may still end; none if it has ended.
-    pub(super) fn open_from(self) -> Option<usize> {
-        (!self.has_ended()).then(|| usize::from(self.outlived.max(self.assumed)))
-    }
-
     pub(super) fn has_ended(self) -> bool {
         self.ended != NONE
     }

@@ -159,32 +159,22 @@ impl Belief {
         of_arm.variance = variance.max(0.0);
     }
 
-    /// What an arm brings above what is usual on the same instances, on average over all of them: where a run has ended, what it
-    /// brought; elsewhere its effects in the levels that are still open. So an arm that has ended almost everywhere is
-    /// not expected to bring still more on those instances.
+    /// What an arm brings above what is usual on the same instances, on average over all of them.
+    ///
+    /// On the prefix that it has met at every level, what it brought counts as it is: an arm that has ended almost everywhere is not
+    /// expected to bring still more there. Its effects predict the rest. Runs beyond that prefix do not count as they are: only
+    /// those that ended early are known there, and by themselves they would mislead.
     fn mean(&self, arm: &Arm, effects: &Vector) -> f64 {
         let all: f64 = effects[..self.levels].iter().sum();
-        // Repeated runs that differ are averaged in the effects alone, and so are further passes.
-        if self.repeat_variance() > EXACT || self.is_whole(arm) {
+        // Repeated runs that differ are averaged in the effects alone.
+        if self.repeat_variance() > EXACT {
             return all;
         }
-        let mut mean = all;
-        for (cell, usual) in arm.cells.iter().zip(&self.effects) {
-            let brings = match cell.open_from() {
-                None => f64::from(cell.gain),
-                Some(level) => {
-                    let open = usual.iter().zip(effects).take(self.levels).skip(level);
-                    open.map(|(usual, effect)| (usual + effect).clamp(0.0, 1.0))
-                        .sum::<f64>()
-                        .min(1.0)
-                }
-            };
-            if cell.open_from() != Some(0) {
-                let usual: f64 = usual[..self.levels].iter().sum();
-                mean += (brings - usual - all) / self.instances as f64;
-            }
-        }
-        mean
+        let met = (arm.met[self.levels - 1] as usize).min(self.instances);
+        let ended = arm.cells[..met].iter().filter(|cell| cell.has_ended());
+        let brought: f64 = ended.map(|cell| f64::from(cell.gain)).sum();
+        let usual: f64 = self.effect_sums[met][..self.levels].iter().sum();
+        all + (brought - usual - met as f64 * all) / self.instances as f64
     }
 
     /// Variance of the mean over the prefix that an arm has met in a level; infinite if it has met nothing.
@@ -318,5 +308,42 @@ fn condition(covariance: &mut Matrix, levels: usize, level: usize, total: f64) {
         for b in 0..levels {
             covariance[a][b] -= column[a] * column[b] / total;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All arms are run on every instance at the short limit, and to the end on the first few only. Each ends in the first level, in
+    /// the second, or never. Which instances those are says nothing about the others.
+    #[test]
+    fn runs_cut_off_at_a_short_limit_are_not_expected_to_fail_at_a_long_one() {
+        let (arms, instances, whole) = (60, 40, 8);
+        let level_of = |arm: usize, instance: usize| (arm * 7 + instance * 11) % 4;
+        let mut belief = Belief::new(arms, 2, instances);
+        let mut truth = 0.0;
+        for arm in 0..arms {
+            for instance in 0..instances {
+                let level = level_of(arm, instance);
+                truth += f64::from(u8::from(level < 2)) / (arms * instances) as f64;
+                let known = if instance < whole { 2 } else { 1 };
+                let shown = if level < known {
+                    Shown::Ended { level, gain: 1.0 }
+                } else {
+                    Shown::Outlived {
+                        levels: known,
+                        assumed: known,
+                    }
+                };
+                belief.learn(arm, instance, shown);
+            }
+        }
+        belief.fit();
+        let expected = (0..arms).map(|arm| belief.gain(arm)).sum::<f64>() / arms as f64;
+        assert!(
+            (expected - truth).abs() < 0.04,
+            "{expected} instead of {truth}"
+        );
     }
 }
