@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use captime::cluster::frames::{Decoder, encode};
-use captime::cluster::message::{End, FromAgent, ToAgent};
+use captime::cluster::message::{FromAgent, PullEnd, ToAgent};
 use captime::journal::PullRecord;
 use captime::orchestrator::{Next, Run, RunSetup};
 use captime::scenario::Scenario;
@@ -221,7 +221,7 @@ impl Cluster {
         });
         let Ended { round, ending, .. } = self.pool.ends.try_recv()?;
         // The node makes this frame; reading it is the orchestrator's work.
-        let end_of = Box::new(End::from(ending));
+        let end_of = Box::new(PullEnd::from(ending));
         let frame = encode(&FromAgent::Ended {
             slot,
             round,

@@ -230,7 +230,7 @@ fn limits(times: Times, problems: u64) -> Result<(), Failed> {
         let settled = evidence.settle(best, &price).ok_or("it has a reward")?;
         let (arm, limit) = (settled.pull.arm, settled.pull.limit.get());
         let runs = evidence.of(arm).iter();
-        let longest = runs.filter_map(|run| run.consumption).fold(0.0, f64::max);
+        let longest = runs.filter_map(|run| run.consumption()).fold(0.0, f64::max);
         let least = times.at(0.99, scales[arm.index()], shape);
         low += u32::from(limit < least);
         high += u32::from(limit > 1.3 * longest);

@@ -2,34 +2,48 @@
 
 use crate::round::{ArmId, Limit, Observation, Price, Seen};
 
-/// One finished run of an arm.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// One finished run of an arm. There are many, so what is missing is not a number, which takes half the room.
+#[derive(Debug, Clone, Copy)]
 pub struct FinishedRun {
     /// Up to which limit it shows whether the run had ended.
     pub reach: f64,
-    /// What it consumed, if it ended within its limit.
-    pub consumption: Option<f64>,
     /// Its reward, if it ended within its limit.
     pub reward: f64,
-    /// The raw score, where the reward is computed from one.
-    pub score: Option<f64>,
-    /// The instance, counted from 0.
-    pub instance: Option<u32>,
+    consumption: f64,
+    score: f64,
+    /// Counted from 1; 0 for none.
+    instance: u32,
     /// Whether it failed, which says nothing about how long it would have taken.
     pub is_failed: bool,
 }
 
 impl FinishedRun {
+    /// What it consumed, if it ended within its limit.
+    pub fn consumption(&self) -> Option<f64> {
+        Some(self.consumption).filter(|used| !used.is_nan())
+    }
+
+    /// The raw score, where the reward is computed from one.
+    pub fn score(&self) -> Option<f64> {
+        Some(self.score).filter(|score| !score.is_nan())
+    }
+
+    /// The instance, counted from 0.
+    pub fn instance(&self) -> Option<u32> {
+        self.instance.checked_sub(1)
+    }
+
     /// Whether it ended with a reward within this limit.
     pub fn is_solved_within(&self, limit: f64) -> bool {
-        self.consumption.is_some_and(|used| used <= limit)
+        self.consumption <= limit
     }
 
     /// Its gain, had it been granted this limit; the run must reach that far.
     pub fn gain(&self, limit: Limit, price: &Price) -> f64 {
-        match self.consumption {
-            Some(used) if used <= limit.get() => self.reward - price.cost(used),
-            _ => -price.penalty(limit),
+        if self.is_solved_within(limit.get()) {
+            self.reward - price.cost(self.consumption)
+        } else {
+            -price.penalty(limit)
         }
     }
 }
@@ -74,23 +88,28 @@ impl Evidence {
             Seen::Rewarded {
                 reward,
                 consumption,
-            } => (reward, Some(consumption)),
-            Seen::Censored { .. } | Seen::Failed => (f64::NAN, None),
+            } => (reward, consumption),
+            Seen::Censored { .. } | Seen::Failed => (f64::NAN, f64::NAN),
         };
+        let is_rewarded = !consumption.is_nan();
         let is_failed = seen.seen() == Seen::Failed;
         self.largest = self.largest.max(pull.limit.get());
-        self.rewarded += u64::from(consumption.is_some());
+        self.rewarded += u64::from(is_rewarded);
         self.failed += u64::from(is_failed);
         self.has_scores |= score.is_some();
-        self.has_other_scores |=
-            consumption.is_some() && score.is_some_and(|score| score != reward);
-        self.has_other_rewards |= consumption.is_some() && reward != 1.0;
-        self.arms[arm].push(FinishedRun {
+        self.has_other_scores |= is_rewarded && score.is_some_and(|score| score != reward);
+        self.has_other_rewards |= is_rewarded && reward != 1.0;
+        let runs = &mut self.arms[arm];
+        if runs.len() == runs.capacity() {
+            // Twice the room, as usual, would stay half empty for thousands of arms.
+            runs.reserve_exact((runs.len() / 4).max(4));
+        }
+        runs.push(FinishedRun {
             reach: seen.reach().get(),
-            consumption,
             reward,
-            score: score.filter(|_| consumption.is_some()),
-            instance,
+            consumption,
+            score: score.filter(|_| is_rewarded).unwrap_or(f64::NAN),
+            instance: instance.map_or(0, |index| index.saturating_add(1)),
             is_failed,
         });
     }

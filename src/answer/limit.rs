@@ -68,7 +68,7 @@ impl Evidence {
             .filter(|run| !run.is_failed)
         {
             reason.runs += 1;
-            match run.consumption {
+            match run.consumption() {
                 Some(used) if used <= limit => reason.longest = reason.longest.max(used),
                 _ => reason.cut_off += 1,
             }
@@ -114,7 +114,7 @@ impl Evidence {
             return None;
         }
         // A run that was cut off under a smaller limit took at least that long.
-        let lengths = runs().map(|run| run.consumption.unwrap_or(run.reach));
+        let lengths = runs().map(|run| run.consumption().unwrap_or(run.reach));
         let lengths: Vec<f64> = lengths
             .filter(|used| *used <= limit && *used > 0.0)
             .collect();
@@ -155,6 +155,7 @@ fn rounded(value: f64, to: fn(f64) -> f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::FinishedRun;
     use super::*;
     use crate::round::{ArmId, Observation, Pull};
 
@@ -316,7 +317,7 @@ mod tests {
             let best = policy.recommend().unwrap();
             let arm = best.pull.arm;
             let limit = evidence.settle(best, &price).unwrap().pull.limit.get();
-            let longest = evidence.of(arm).iter().filter_map(|run| run.consumption);
+            let longest = evidence.of(arm).iter().filter_map(FinishedRun::consumption);
             let longest = longest.fold(0.0, f64::max);
             let least = medians[arm.index()] * (spread * quantile(0.99)).exp();
             within += u32::from(least <= limit && limit <= 1.3 * longest);

@@ -42,7 +42,7 @@ mod verdict;
 pub use comparison::Comparison;
 pub use evidence::{Evidence, FinishedRun};
 pub use limit::LimitReason;
-pub use nodes::{NodeRow, Nodes, Pace};
+pub use nodes::{NodeRow, NodeStats, Pace};
 pub use outlook::Outlook;
 pub use path::{Change, PathStep, path, path_in_words, shortened};
 pub use tested::{Difference, Differences, Tested};

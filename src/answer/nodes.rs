@@ -66,7 +66,7 @@ type Cell = (usize, u64, Option<u32>);
 
 /// What every node did so far.
 #[derive(Debug, Clone, Default)]
-pub struct Nodes {
+pub struct NodeStats {
     names: Vec<String>,
     places: HashMap<String, usize>,
     rounds: Vec<u64>,
@@ -81,7 +81,7 @@ pub struct Nodes {
     latest: Vec<Option<Pace>>,
 }
 
-impl Nodes {
+impl NodeStats {
     /// A pull ended on a node.
     pub fn add(&mut self, node: &str, observation: &Observation) {
         let place = self.place(node);
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
     use crate::round::{ArmId, Limit};
 
-    fn run(nodes: &mut Nodes, node: &str, arm: usize, seconds: f64) {
+    fn run(nodes: &mut NodeStats, node: &str, arm: usize, seconds: f64) {
         let pull = Pull {
             arm: ArmId::from_index(arm),
             limit: Limit::new(100.0).unwrap(),
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn a_slower_node_is_found_whatever_it_ran() {
         let mut rng = Pcg64Mcg::seed_from_u64(3);
-        let mut nodes = Nodes::default();
+        let mut nodes = NodeStats::default();
         for round in 0..400 {
             let arm = rng.random_range(0..20_usize);
             let own = 0.01 * 1.4_f64.powi(i32::try_from(arm).unwrap());
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn a_small_difference_between_two_nodes_is_notable() {
         let notable = |slower: f64| {
-            let mut nodes = Nodes::default();
+            let mut nodes = NodeStats::default();
             for round in 0..200_u32 {
                 let noise = 1.0 + 0.01 * f64::from(round / 2 % 3);
                 run(&mut nodes, "fast", 0, noise);
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn equal_nodes_are_not_blamed_and_what_differs_is_not_compared() {
         let mut rng = Pcg64Mcg::seed_from_u64(4);
-        let mut nodes = Nodes::default();
+        let mut nodes = NodeStats::default();
         for _ in 0..300 {
             let arm = rng.random_range(0..5_usize);
             let node = ["a", "b", "c"][rng.random_range(0..3_usize)];
@@ -344,7 +344,7 @@ mod tests {
             "{rows:?}"
         );
         assert_eq!((rows[1].lost, rows[3].lost, rows[3].pace), (1, 1, None));
-        let mut apart = Nodes::default();
+        let mut apart = NodeStats::default();
         for arm in 0..50 {
             run(&mut apart, ["a", "b"][arm % 2], arm, 1.0 + arm as f64);
         }

@@ -105,10 +105,10 @@ impl Evidence {
             let pairs = self.pairs(a, b, most, value);
             Difference::of(&pairs, weight, unsolved - typical)
         };
-        let score = self.pairs(a, b, most, |run| run.score.filter(|_| solved(run)));
+        let score = self.pairs(a, b, most, |run| run.score().filter(|_| solved(run)));
         Some(Differences {
             solved: all(0.0, &|_| 1.0)?,
-            par10: all(10.0 * most, &|run| run.consumption.unwrap_or(most))?,
+            par10: all(10.0 * most, &|run| run.consumption().unwrap_or(most))?,
             score: Difference::of(&score, 0.0, 0.0),
             reward: all(0.0, &|run| run.reward)?,
             gain: all(-price.penalty(limit), &|run| run.gain(limit, price))?,
@@ -126,7 +126,7 @@ impl Evidence {
         let means = |arm: ArmId| {
             let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
             for run in self.reaching(arm, limit) {
-                if let (Some(instance), Some(value)) = (run.instance, of(run)) {
+                if let (Some(instance), Some(value)) = (run.instance(), of(run)) {
                     let (sum, count) = sums.entry(instance).or_default();
                     *sum += value;
                     *count += 1.0;
@@ -151,7 +151,7 @@ impl Evidence {
         let expected = |arm: ArmId| {
             let logs: Option<Vec<f64>> = self
                 .reaching(arm, limit)
-                .map(|run| run.consumption.filter(|used| *used <= limit))
+                .map(|run| run.consumption().filter(|used| *used <= limit))
                 .map(|used| used.map(|used| used.max(1e-9 * limit).ln()))
                 .collect();
             let Some(mut logs) = logs.filter(|logs| !logs.is_empty()) else {

@@ -70,9 +70,9 @@ impl Evidence {
                 // Under its largest limit an arm may have a single run; where more runs say the same, ask them.
                 let slowest = runs
                     .iter()
-                    .filter_map(|run| run.consumption)
+                    .filter_map(FinishedRun::consumption)
                     .fold(0.0, f64::max);
-                let is_never_cut = runs.iter().all(|run| run.consumption.is_some());
+                let is_never_cut = runs.iter().all(|run| run.consumption().is_some());
                 let limit = if is_never_cut { slowest } else { limit };
                 Some((arm, limit, self.values(arm, limit)?))
             })
@@ -101,12 +101,12 @@ fn values_of<'a>(
     let (mut scores, mut scored) = (0.0, 0_usize);
     for run in runs {
         count += 1;
-        match run.consumption {
+        match run.consumption() {
             Some(consumption) if consumption <= limit => {
                 solved += 1;
                 used += consumption;
                 reward += run.reward;
-                if let Some(score) = run.score {
+                if let Some(score) = run.score() {
                     scores += score;
                     scored += 1;
                 }

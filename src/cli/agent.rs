@@ -14,7 +14,7 @@ use tokio::net::unix::pipe;
 
 use super::{Exit, Failure, exit_code};
 use crate::cluster::agent::serve;
-use crate::cluster::{Node, open_work};
+use crate::cluster::{NodeFacts, open_work};
 use crate::orchestrator::Signals;
 
 const EXAMPLES: &str = "\
@@ -68,7 +68,7 @@ pub fn run(args: &AgentArgs) -> Result<Exit, Failure> {
         let (input, output) = (to_async(input)?, from_async(output)?);
         let stopped = async move { signals.next().await };
         let open = |open| open_work(open, scratch);
-        Ok::<_, std::io::Error>(serve(input, output, Node::here(), stopped, open).await)
+        Ok::<_, std::io::Error>(serve(input, output, NodeFacts::here(), stopped, open).await)
     });
     drop((folder, lock));
     // Slurm removes the groups of a job, but not what is left inside.

@@ -61,24 +61,25 @@ pub fn run(args: BestArgs) -> Result<Exit, Failure> {
     if args.pareto {
         return pareto(&history, args.format);
     }
-    let verdict = match &args.limit {
-        None => history.verdict(),
+    let at_limit = match &args.limit {
+        None => None,
         Some(limit) => {
             let limit = read_limit(limit, history.resource())?;
-            history.verdict_on(history.answer_at(limit), true)
+            Some(history.verdict_on(history.answer_at(limit), true))
         }
     };
+    let verdict = at_limit.as_ref().unwrap_or_else(|| history.verdict());
     let mut to = std::io::stdout().lock();
     match args.format {
         BestFormat::Text => {
             let answer = AnswerText {
-                verdict: &verdict,
+                verdict,
                 words: &words(&history),
                 scenario: Some(history.scenario()),
             };
             answer.write(&mut Visible(to))?;
         }
-        format => write_value(&value(&history, &verdict), format, &mut to)?,
+        format => write_value(&value(&history, verdict), format, &mut to)?,
     }
     Ok(match verdict.best {
         Some(_) => Exit::Done,

@@ -22,7 +22,7 @@ Examples:
 ///
 /// One row per round with an outcome: round, arm, configuration, limit, instance, seed, outcome, reward, consumption, gain,
 /// wall_seconds, cpu_seconds, exit_code, signal, arm_name, score, peak_memory_bytes, failure, node. Also works during a run and after
-/// a crash. Text is written as it is: names and messages of programs may contain control characters.
+/// a crash. Text is written unchanged: names and messages of programs may contain control characters.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}", exit_code::PLAIN))]
 pub struct ExportArgs {

@@ -108,7 +108,7 @@ impl From<std::io::Error> for Failure {
 }
 
 /// If the reader went away, or the terminal was closed, that does not change the exit code.
-pub(super) fn unless_nobody_reads(error: std::io::Error) -> std::io::Result<()> {
+pub(super) fn unless_pipe_closed(error: std::io::Error) -> std::io::Result<()> {
     let is_closed_terminal = error.raw_os_error() == Some(libc::EIO);
     if is_closed_terminal || error.kind() == ErrorKind::BrokenPipe {
         Ok(())

@@ -275,7 +275,7 @@ impl<'a> PullSession<'a> {
         let failing = failing.filter(|_| word == "failed");
         let stderr = failing.as_ref().map(|failing| failing.stderr.as_str());
         let stderr = stderr.filter(|text| !text.is_empty());
-        let told = [
+        let fields = [
             ("outcome", json!(word)),
             ("reward", json!(reward)),
             ("consumption", json!(consumption)),
@@ -293,7 +293,7 @@ impl<'a> PullSession<'a> {
             ("stderr", json!(stderr)),
             ("node", json!(outcome.node.as_deref())),
         ];
-        for (key, value) in told {
+        for (key, value) in fields {
             if !value.is_null() {
                 answer[key] = value;
             }

@@ -9,18 +9,19 @@ use std::time::Duration;
 use clap::Args;
 
 use super::driving::drive;
-use super::failure::unless_nobody_reads;
+use super::failure::unless_pipe_closed;
 use super::run_folder::{self, failure};
 use super::test::TestOptions;
 use super::{Exit, Failure, TextOrJson, exit_code, runtime, warm_start};
-use crate::answer::Verdict;
-use crate::journal::{Calibrated, EndReason, FILE, Learned, PullRecord, Step};
+use crate::answer::{NodeRow, Verdict};
+use crate::journal::{Calibrated, EndReason, FILE, Learned, PullRecord, RunLock, Step};
 use crate::markup::Visible;
 use crate::orchestrator::{Before, Driven, Now, Run, RunError, RunSetup, Signals, Tally, Watch};
 use crate::progress::{Account, Events, Lines, Terminal, Words};
 use crate::quantity;
 use crate::report::{History, ReportUpdater, write_report};
 use crate::scenario::{Resource, Scenario, Target};
+use crate::space::Space;
 use crate::target::{PreparedTarget, prepare};
 use summary::RunSummary;
 
@@ -112,10 +113,10 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
             "captime: limits are enforced at level `{level}`; `captime check` shows what that means and how to get more"
         );
     }
-    let mut looked_at = None;
-    let finished = if is_finished {
-        looked_at = written_history(&folder).map(|history| history.verdict());
-        finished_before(run)?
+    let (mut finished, looked_at);
+    if is_finished {
+        finished = finished_before(run, scenario.limits.of)?;
+        looked_at = written_history(&folder).map(|history| history.verdict().clone());
     } else {
         // Nodes report themselves how they enforce limits.
         if scenario.nodes.is_none() {
@@ -124,45 +125,47 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
         // A run that is over in a moment needs no report meanwhile.
         let updater = (!is_virtual).then(|| ReportUpdater::start(&folder, args.report_every));
         let view = view(&args, scenario.limits.of, slots);
-        let finished = play(&scenario, target, run, slots, view)?;
-        if finished.is_hasty {
+        finished = play(&scenario, target, run, slots, view)?;
+        looked_at = if finished.is_hasty {
             // Its thread ends with the process. A report can be made at any time.
             std::mem::forget(updater);
+            None
         } else {
-            looked_at = finish_report(updater, &folder)?;
-        }
-        finished
-    };
-    // With the arms that were opened.
+            finish_report(updater, &folder)?
+        };
+    }
     let mut scenario = scenario.clone();
-    scenario.space = finished.run.state().space().clone();
-    let mut verdict = finished.run.state().verdict(scenario.limits.of);
+    scenario.space = finished.space;
     if let Some(looked_at) = looked_at {
-        verdict.unchanged_since = looked_at.unchanged_since;
-        verdict.outlook = looked_at.outlook;
-        verdict.path = looked_at.path;
+        finished.verdict.unchanged_since = looked_at.unchanged_since;
+        finished.verdict.outlook = looked_at.outlook;
+        finished.verdict.path = looked_at.path;
     }
     let summary = RunSummary {
-        verdict: &verdict,
+        verdict: &finished.verdict,
         level: level.as_deref(),
         scenario: &scenario,
-        state: finished.run.state(),
-        account: &finished.run.watch.account,
-        words: &Words::of(finished.run.state(), scenario.limits.of),
+        tally: finished.tally,
+        nodes: &finished.nodes,
+        account: &finished.account,
+        words: &Words {
+            space: &scenario.space,
+            resource: scenario.limits.of,
+        },
         folder: &folder,
-        seconds: finished.run.seconds(),
+        seconds: finished.seconds,
         reason: finished.reason,
         file: &args.scenario,
     };
-    let told = match args.format {
+    let written = match args.format {
         TextOrJson::Text => summary.write(&mut Visible(std::io::stdout().lock())),
         TextOrJson::Json => summary.write_json(&mut std::io::stdout().lock()),
     };
-    told.or_else(unless_nobody_reads)?;
+    written.or_else(unless_pipe_closed)?;
     if finished.reason == EndReason::FirstFailures {
         return Err(summary.hopeless());
     }
-    let exit = exit(finished.reason, finished.run.state().tally());
+    let exit = exit(finished.reason, finished.tally);
     if args.then_test && exit == Exit::Done {
         return then_test(&folder, &args);
     }
@@ -176,7 +179,7 @@ fn then_test(folder: &Path, args: &RunArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Interrupted);
     };
     let mut to = std::io::stdout().lock();
-    let told = match args.format {
+    let written = match args.format {
         TextOrJson::Text => writeln!(to).and_then(|()| outcome.write(&mut Visible(to))),
         TextOrJson::Json => {
             let mut event = outcome.json();
@@ -184,7 +187,7 @@ fn then_test(folder: &Path, args: &RunArgs) -> Result<Exit, Failure> {
             writeln!(to, "{event}")
         }
     };
-    told.or_else(unless_nobody_reads)?;
+    written.or_else(unless_pipe_closed)?;
     Ok(Exit::Done)
 }
 
@@ -200,7 +203,7 @@ fn finish_report(
         let mut signals = Signals::listen().map_err(Failure::internal)?;
         let writing = tokio::task::spawn_blocking(move || {
             drop(updater);
-            write_report(&folder).map(|history| history.verdict())
+            write_report(&folder).map(|history| history.verdict().clone())
         });
         tokio::select! {
             written = writing => Ok(written.ok()),
@@ -281,26 +284,51 @@ fn warn_if_lowered(before: &Before, now: &serde_json::Value) {
     }
 }
 
-/// A run after its session.
+/// What the summary needs of a run after its session. What the policy and the answer rest on has been freed, because the report
+/// reads it from the journal.
 struct Finished {
-    run: Run<Booking>,
+    verdict: Verdict,
+    tally: Tally,
+    nodes: Vec<NodeRow>,
+    /// With the arms that were opened.
+    space: Space,
+    account: Account,
+    seconds: f64,
     reason: EndReason,
     is_hasty: bool,
+    _lock: Option<RunLock>,
+}
+
+impl Finished {
+    fn of(run: Run<Booking>, resource: Resource, reason: EndReason, is_hasty: bool) -> Self {
+        let (state, seconds) = (run.state(), run.seconds());
+        let verdict = state.verdict(resource);
+        let (tally, nodes, space) = (state.tally(), state.nodes().rows(), state.space().clone());
+        // Dropping the view shows the last progress before the summary.
+        let (lock, Booking { account, .. }) = run.close();
+        Self {
+            verdict,
+            tally,
+            nodes,
+            space,
+            account,
+            seconds,
+            reason,
+            is_hasty,
+            _lock: lock,
+        }
+    }
 }
 
 /// A run that had already ended: nothing is started and nothing is written.
-fn finished_before(mut run: Run<Booking>) -> Result<Finished, Failure> {
+fn finished_before(mut run: Run<Booking>, resource: Resource) -> Result<Finished, Failure> {
     while run.durable(0, &[]).map_err(|error| failure(&error))? {}
     let reason = if run.state().is_hopeless() {
         EndReason::FirstFailures
     } else {
         run.over().unwrap_or(EndReason::Rounds)
     };
-    Ok(Finished {
-        run,
-        reason,
-        is_hasty: false,
-    })
+    Ok(Finished::of(run, resource, reason, false))
 }
 
 /// What shows the progress of the run.
@@ -330,14 +358,8 @@ fn play(
         reason,
         is_hasty,
     } = drive(scenario, target, run, slots, scenario.pin)?;
-    let mut run = runs.pop().expect("the driver gives back the run it got");
-    // Shows the last progress before the summary.
-    run.watch.view = Box::new(());
-    Ok(Finished {
-        run,
-        reason,
-        is_hasty,
-    })
+    let run = runs.pop().expect("the driver gives back the run it got");
+    Ok(Finished::of(run, scenario.limits.of, reason, is_hasty))
 }
 
 /// Adds up what the pulls cost, and passes everything on to the view.

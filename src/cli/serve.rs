@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use super::{Exit, Failure, exit_code, explain, run_folder};
 use crate::journal::FILE;
 use crate::orchestrator::Signals;
-use crate::report::{Place, runs, serve, token};
+use crate::report::{ServedRuns, runs, serve, token};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,7 +55,7 @@ pub fn run(args: ServeArgs) -> Result<Exit, Failure> {
         let address = listener.local_addr().map_err(Failure::internal)?;
         let mut signals = Signals::listen().map_err(Failure::internal)?;
         let place = match &args.run {
-            None => Place::Many(run_folder::runs()),
+            None => ServedRuns::Many(run_folder::runs()),
             Some(run) => tokio::select! {
                 place = await_run(run) => place?,
                 () = signals.next() => return Ok(()),
@@ -84,7 +84,7 @@ pub fn run(args: ServeArgs) -> Result<Exit, Failure> {
 }
 
 /// The run to serve. Waits for a name or a folder without a run yet.
-async fn await_run(run: &Path) -> Result<Place, Failure> {
+async fn await_run(run: &Path) -> Result<ServedRuns, Failure> {
     let is_awaited = !run.exists();
     let mut is_told = false;
     loop {
@@ -106,12 +106,12 @@ async fn await_run(run: &Path) -> Result<Place, Failure> {
     }
 }
 
-fn place(run: &Path) -> Result<Place, Failure> {
+fn place(run: &Path) -> Result<ServedRuns, Failure> {
     let is_one = run.join(FILE).exists();
     if !is_one && run.is_dir() && (!runs(run).is_empty() || run == run_folder::runs()) {
-        return Ok(Place::Many(run.to_owned()));
+        return Ok(ServedRuns::Many(run.to_owned()));
     }
-    run_folder::find(run).map(Place::One)
+    run_folder::find(run).map(ServedRuns::One)
 }
 
 fn explained(folder: &Path, round: u64) -> Result<Option<String>, String> {

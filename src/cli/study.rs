@@ -15,7 +15,7 @@ use super::{Exit, Failure};
 use crate::policy::PolicyKind;
 use crate::scenario::{Scenario, Target};
 use crate::study::{
-    Setting, Standing, StudyError, StudyProgress, VirtualStudy, play_all, summary_csv, text,
+    Standing, StudyError, StudyProgress, StudySetting, VirtualStudy, play_all, summary_csv, text,
 };
 use crate::target::TargetError;
 use crate::target::synthetic::{Grid, SyntheticProblem};
@@ -262,8 +262,8 @@ fn add_scenario(
     scenario: &Scenario,
     plan: &mut VirtualStudy,
 ) -> Result<(), Failure> {
-    let setting =
-        Setting::of_scenario(scenario).map_err(|error| refused_study(&args.what[0], &error))?;
+    let setting = StudySetting::of_scenario(scenario)
+        .map_err(|error| refused_study(&args.what[0], &error))?;
     plan.settings = vec![setting];
     if plan.policies.is_empty() {
         plan.policies.clone_from(&scenario.policies);
@@ -302,7 +302,7 @@ fn scenario(args: &StudyArgs, file: &Path) -> Result<Scenario, Failure> {
     Ok(scenario)
 }
 
-fn paper_settings(args: &StudyArgs) -> Result<Vec<Setting>, Failure> {
+fn paper_settings(args: &StudyArgs) -> Result<Vec<StudySetting>, Failure> {
     let problems = names(&args.problem, &["poscorr", "negcorr", "indep"])
         .map(SyntheticProblem::parse)
         .collect::<Result<Vec<_>, _>>()
@@ -316,7 +316,7 @@ fn paper_settings(args: &StudyArgs) -> Result<Vec<Setting>, Failure> {
     let settings = problems.iter().flat_map(|problem| {
         grids
             .iter()
-            .map(move |grid| Setting::of_paper(*problem, *grid))
+            .map(move |grid| StudySetting::of_paper(*problem, *grid))
     });
     Ok(settings.collect())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::failure::unless_nobody_reads;
+use super::failure::unless_pipe_closed;
 use super::{Exit, Failure, exit_code};
 use crate::scenario::{Engines, Scenario, shell_word};
 
@@ -73,20 +73,20 @@ pub fn run(args: &SubmitArgs) -> Result<Exit, Failure> {
     let shown = file.strip_prefix(&here).unwrap_or(&file).display();
     let mut to = std::io::stdout().lock();
     if args.dry_run {
-        let told = writeln!(to, "wrote {shown}\nsubmit it: sbatch {shown}");
-        told.or_else(unless_nobody_reads)?;
+        let written = writeln!(to, "wrote {shown}\nsubmit it: sbatch {shown}");
+        written.or_else(unless_pipe_closed)?;
         return Ok(Exit::Done);
     }
     let job = submit(&file)?;
     let name = &scenario.name;
-    let told = writeln!(
+    let written = writeln!(
         to,
         "submitted job {job}, by {shown}\n\
          follow it: squeue -j {job}; tail -f captime-{name}-{job}.log; captime serve {name}\n\
          stop it:   scancel {job}\n\
          resume it: sbatch {shown}, once it has ended"
     );
-    told.or_else(unless_nobody_reads)?;
+    written.or_else(unless_pipe_closed)?;
     Ok(Exit::Done)
 }
 

@@ -13,9 +13,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 
-use super::frames::{self, FrameError, Reader};
+use super::frames::{self, FrameError, FrameReader};
 use super::message::{FromAgent, Open, ToAgent};
-use super::node::Node;
+use super::node::NodeFacts;
 use crate::round::ArmId;
 use crate::space::{self, Configuration};
 use crate::target::{Ended, Ending, Serving, SlotPool, Start};
@@ -75,7 +75,7 @@ impl Left {
 pub async fn serve<R, W>(
     input: R,
     output: W,
-    node: Node,
+    node: NodeFacts,
     stopped: impl Future<Output = ()>,
     open: impl FnOnce(Open) -> Opening,
 ) -> Left
@@ -86,7 +86,7 @@ where
     let (to, outbox) = unbounded_channel();
     let writer = tokio::spawn(write(output, outbox));
     let mut agent = Agent {
-        reader: Reader::new(input),
+        reader: FrameReader::new(input),
         to,
         heard: Instant::now(),
         lost_after: PATIENCE,
@@ -116,7 +116,7 @@ async fn write<W: AsyncWrite + Unpin>(mut output: W, mut outbox: UnboundedReceiv
 }
 
 struct Agent<R> {
-    reader: Reader<R>,
+    reader: FrameReader<R>,
     to: UnboundedSender<FromAgent>,
     heard: Instant,
     lost_after: Duration,
@@ -135,7 +135,7 @@ impl<R: AsyncRead + Unpin> Agent<R> {
 
     async fn work(
         &mut self,
-        node: Node,
+        node: NodeFacts,
         stopped: impl Future<Output = ()>,
         open: impl FnOnce(Open) -> Opening,
     ) -> Left {
@@ -325,15 +325,15 @@ mod tests {
     }
 
     struct TestAgent {
-        reader: Reader<tokio::io::ReadHalf<DuplexStream>>,
+        reader: FrameReader<tokio::io::ReadHalf<DuplexStream>>,
         to: tokio::io::WriteHalf<DuplexStream>,
         agent: tokio::task::JoinHandle<Left>,
         puppet: Puppet,
         signal: tokio::sync::oneshot::Sender<()>,
     }
 
-    fn node(version: &str) -> Node {
-        Node {
+    fn node(version: &str) -> NodeFacts {
+        NodeFacts {
             captime: version.into(),
             name: "n1".into(),
             process: 1,
@@ -364,7 +364,7 @@ mod tests {
             serve(input, output, node("1"), stopped, open).await
         });
         let (from, mut to) = split(ours);
-        let mut reader = Reader::new(from);
+        let mut reader = FrameReader::new(from);
         let hello = ToAgent::Hello {
             captime: "1".into(),
             lost_after: 0.5,

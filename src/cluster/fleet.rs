@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 
 use super::link::{Link, LinkEvent, Place, Shared};
-use super::message::{End, Open, ToAgent};
+use super::message::{Open, PullEnd, ToAgent};
 use super::node::NodeStatus;
 use crate::quantity::counted;
 use crate::round::{ArmId, Pull};
@@ -39,7 +39,7 @@ pub struct Work {
 
 /// News about nodes during a run.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Notice {
+pub enum FleetNotice {
     /// A node is ready.
     Up(Box<NodeStatus>),
     /// A node was lost. It is started again.
@@ -65,12 +65,12 @@ pub enum Notice {
     },
 }
 
-impl From<Notice> for PoolChange {
-    fn from(notice: Notice) -> Self {
+impl From<FleetNotice> for PoolChange {
+    fn from(notice: FleetNotice) -> Self {
         match notice {
-            Notice::Slots(count) => Self::Slots(count),
-            Notice::Over { why } => Self::Over(why),
-            Notice::Up(status) => Self::Node {
+            FleetNotice::Slots(count) => Self::Slots(count),
+            FleetNotice::Over { why } => Self::Over(why),
+            FleetNotice::Up(status) => Self::Node {
                 text: format!(
                     "node {} is ready: {}",
                     status.node,
@@ -79,12 +79,12 @@ impl From<Notice> for PoolChange {
                 slots: status.slots,
                 node: status.node,
             },
-            Notice::Down { node, why } => Self::Node {
+            FleetNotice::Down { node, why } => Self::Node {
                 text: format!("node {node} was lost and is started again: {why}"),
                 slots: 0,
                 node,
             },
-            Notice::Withdrawn { node, why } => Self::Node {
+            FleetNotice::Withdrawn { node, why } => Self::Node {
                 text: format!("node {node} is no longer used: {why}"),
                 slots: 0,
                 node,
@@ -121,7 +121,7 @@ pub(super) async fn run(
     work: Work,
     inbox: UnboundedReceiver<Command>,
     ends: Ends,
-    notices: UnboundedSender<Notice>,
+    notices: UnboundedSender<FleetNotice>,
 ) {
     let (events_to, events) = unbounded_channel();
     let shared = Arc::new(Shared {
@@ -206,7 +206,7 @@ struct Fleet {
     /// Pulls that were stopped, with the time by which their node must confirm.
     stopping: BTreeMap<usize, Instant>,
     ends: Ends,
-    notices: UnboundedSender<Notice>,
+    notices: UnboundedSender<FleetNotice>,
     capacity: usize,
     longest: Box<dyn Fn(Pull) -> Option<f64> + Send>,
     /// When the last node went away, if none is there.
@@ -291,7 +291,7 @@ impl Fleet {
                     member.state = State::Absent;
                     if !std::mem::replace(&mut member.is_missed, true) {
                         let node = member.name.to_string();
-                        self.tell(Notice::Down { node, why });
+                        self.tell(FleetNotice::Down { node, why });
                     }
                 }
                 self.count();
@@ -304,7 +304,7 @@ impl Fleet {
         }
     }
 
-    fn tell(&self, notice: Notice) {
+    fn tell(&self, notice: FleetNotice) {
         let _ = self.notices.send(notice);
     }
 
@@ -325,7 +325,7 @@ impl Fleet {
         };
         member.strikes = 0;
         member.is_missed = false;
-        self.tell(Notice::Up(Box::new(status)));
+        self.tell(FleetNotice::Up(Box::new(status)));
         self.count();
         self.send_waiting();
     }
@@ -339,7 +339,7 @@ impl Fleet {
         let count = self.members.iter().map(of).sum();
         if count != self.capacity {
             self.capacity = count;
-            self.tell(Notice::Slots(count));
+            self.tell(FleetNotice::Slots(count));
         }
         if count > 0 {
             self.nobody_since = None;
@@ -360,7 +360,7 @@ impl Fleet {
     fn over(&mut self, why: String) {
         if !self.is_over {
             self.is_over = true;
-            self.tell(Notice::Over { why });
+            self.tell(FleetNotice::Over { why });
         }
         for start in std::mem::take(&mut self.waiting) {
             self.end(&start, Ending::Stopped);
@@ -482,7 +482,7 @@ impl Fleet {
     }
 
     /// A pull ended on its node.
-    fn ended(&mut self, number: usize, start: &Start, end: End) {
+    fn ended(&mut self, number: usize, start: &Start, end: PullEnd) {
         self.stopping.remove(&start.slot);
         let name = Arc::clone(&self.members[number].name);
         let lost = |why: &str| Ending::NodeLost {
@@ -529,7 +529,7 @@ impl Fleet {
         member.commands = None;
         let node = member.name.to_string();
         self.lose(number, &why);
-        self.tell(Notice::Withdrawn { node, why });
+        self.tell(FleetNotice::Withdrawn { node, why });
         self.count();
     }
 

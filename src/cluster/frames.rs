@@ -185,12 +185,12 @@ fn stray(bytes: &[u8]) -> FrameError {
 
 /// Reads messages from a stream.
 #[derive(Debug)]
-pub struct Reader<R> {
+pub struct FrameReader<R> {
     from: R,
     decoder: Decoder,
 }
 
-impl<R: AsyncRead + Unpin> Reader<R> {
+impl<R: AsyncRead + Unpin> FrameReader<R> {
     /// Reads from here.
     pub fn new(from: R) -> Self {
         Self {

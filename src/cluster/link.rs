@@ -13,9 +13,9 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 
-use super::frames::{self, FrameError, Reader};
-use super::message::{End, FromAgent, Open, ToAgent};
-use super::node::Node;
+use super::frames::{self, FrameError, FrameReader};
+use super::message::{FromAgent, Open, PullEnd, ToAgent};
+use super::node::NodeFacts;
 use super::places::is_allocation_over;
 use crate::round::Round;
 
@@ -51,7 +51,7 @@ pub struct Place {
 pub(super) enum LinkEvent {
     /// The agent is ready.
     Up {
-        node: Box<Node>,
+        node: Box<NodeFacts>,
         slots: usize,
         enforcement: Value,
         shared_cpus: Vec<usize>,
@@ -60,7 +60,7 @@ pub(super) enum LinkEvent {
     Ended {
         slot: usize,
         round: Round,
-        end: Box<End>,
+        end: Box<PullEnd>,
     },
     /// The agent is lost, with everything it was running. It is restarted after a pause.
     Down { why: String },
@@ -326,7 +326,7 @@ async fn over(commands: &mut UnboundedReceiver<ToAgent>) {
 struct AgentProcess {
     child: Child,
     stdin: ChildStdin,
-    reader: Reader<ChildStdout>,
+    reader: FrameReader<ChildStdout>,
     /// The end of what it wrote to stderr.
     said: Arc<Mutex<Vec<u8>>>,
     listener: tokio::task::JoinHandle<()>,
@@ -353,7 +353,7 @@ impl AgentProcess {
         Ok(Self {
             child,
             stdin,
-            reader: Reader::new(stdout),
+            reader: FrameReader::new(stdout),
             said,
             listener,
         })

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::files::FileMark;
-use super::node::Node;
+use super::node::NodeFacts;
 use crate::round::{ArmId, Observation, ObservationError, Pull, Round, Seen};
 use crate::target::{Ending, Failing, Measured, Outcome};
 
@@ -78,7 +78,7 @@ pub struct Open {
 #[serde(rename_all = "lowercase")]
 pub enum FromAgent {
     /// The first message.
-    Hello(Box<Node>),
+    Hello(Box<NodeFacts>),
     /// The agent is ready to run pulls.
     Opened {
         /// How many at a time.
@@ -101,7 +101,7 @@ pub enum FromAgent {
         /// The round.
         round: Round,
         /// How.
-        end: Box<End>,
+        end: Box<PullEnd>,
     },
     /// The agent is still there.
     Beat,
@@ -115,7 +115,7 @@ pub enum FromAgent {
 /// How a pull ended, as it is sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum End {
+pub enum PullEnd {
     /// It has an outcome.
     Brought(Brought),
     /// It was stopped.
@@ -181,7 +181,7 @@ impl Brought {
     }
 }
 
-impl From<Ending> for End {
+impl From<Ending> for PullEnd {
     fn from(ending: Ending) -> Self {
         match ending {
             Ending::Brought(outcome) => Self::Brought((*outcome).into()),
@@ -192,7 +192,7 @@ impl From<Ending> for End {
     }
 }
 
-impl End {
+impl PullEnd {
     /// How this pull ended.
     pub fn of(self, pull: Pull) -> Result<Ending, ObservationError> {
         Ok(match self {
@@ -262,8 +262,8 @@ mod tests {
                 why: "disk full".into(),
             },
         ] {
-            let text = serde_json::to_string(&End::from(ending.clone())).unwrap();
-            let arrived: End = serde_json::from_str(&text).unwrap();
+            let text = serde_json::to_string(&PullEnd::from(ending.clone())).unwrap();
+            let arrived: PullEnd = serde_json::from_str(&text).unwrap();
             assert_eq!(arrived.of(pull()), Ok(ending));
         }
     }
@@ -290,7 +290,7 @@ mod tests {
     fn what_no_policy_could_learn_from_is_refused() {
         let text =
             r#"{"brought":{"seen":{"rewarded":{"reward":7.0,"consumption":1.0}},"measured":{}}}"#;
-        let end: End = serde_json::from_str(text).unwrap();
+        let end: PullEnd = serde_json::from_str(text).unwrap();
         assert!(end.of(pull()).is_err());
     }
 }

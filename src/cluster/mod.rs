@@ -18,11 +18,11 @@ mod pool;
 mod session;
 
 pub use files::FileMark;
-pub use fleet::{Notice, Work};
+pub use fleet::{FleetNotice, Work};
 pub use link::Place;
-pub use node::{GivenCpus, Node, NodeStatus, given_cpus, time_left};
+pub use node::{GivenCpus, NodeFacts, NodeStatus, given_cpus, time_left};
 pub use pool::{Agents, Cluster};
-pub use session::{Slots, StartError, open_work, start_slots};
+pub use session::{StartError, StartedSlots, open_work, start_slots};
 
 /// Why there are no agents.
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,7 @@ use crate::quantity::{counted, seconds};
 ///
 /// Every field except the version has a default: an agent of another version must still be able to introduce itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Node {
+pub struct NodeFacts {
     /// The version of captime there.
     pub captime: String,
     /// The name that Slurm gave the node, or the host's.
@@ -38,7 +38,7 @@ pub struct Node {
     pub time_left: Option<f64>,
 }
 
-impl Node {
+impl NodeFacts {
     /// This machine. Finding out what it can enforce takes a few milliseconds.
     pub fn here() -> Self {
         let detected = captime_limit::detect();
@@ -65,7 +65,7 @@ pub struct NodeStatus {
     pub slots: usize,
     /// What its agent says about it.
     #[serde(flatten)]
-    pub facts: Node,
+    pub facts: NodeFacts,
     /// Which limits are enforced.
     pub enforcement: Value,
     /// CPUs to which another captime there has pinned its slots.
@@ -215,7 +215,8 @@ mod tests {
 
     #[test]
     fn an_agent_of_another_version_can_say_so() {
-        let node: Node = serde_json::from_str(r#"{"captime":"9.0.0","colour":"red"}"#).unwrap();
+        let node: NodeFacts =
+            serde_json::from_str(r#"{"captime":"9.0.0","colour":"red"}"#).unwrap();
         assert_eq!(node.captime, "9.0.0");
         assert_eq!(node.level, None);
     }

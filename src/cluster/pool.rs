@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::ClusterError;
-use super::fleet::{self, FleetTarget, Notice, Work};
+use super::fleet::{self, FleetNotice, FleetTarget, Work};
 use super::link::Place;
 use super::node::NodeStatus;
 use crate::target::{Ended, SlotPool, Target};
@@ -24,7 +24,7 @@ pub struct Cluster {
     /// Where their ends arrive.
     pub ends: UnboundedReceiver<Ended>,
     /// What happens to nodes.
-    pub notices: UnboundedReceiver<Notice>,
+    pub notices: UnboundedReceiver<FleetNotice>,
     /// The nodes that were ready at the start.
     pub nodes: Vec<NodeStatus>,
     /// The others, with the reason.
@@ -65,16 +65,18 @@ impl Cluster {
                 None => Ok(notices.recv().await),
             };
             match notice {
-                Ok(Some(Notice::Up(status))) => {
+                Ok(Some(FleetNotice::Up(status))) => {
                     absent.remove(&status.node);
                     nodes.push(*status);
                     until.get_or_insert(Instant::now() + LATECOMERS);
                 }
-                Ok(Some(Notice::Down { node, why } | Notice::Withdrawn { node, why })) => {
+                Ok(Some(
+                    FleetNotice::Down { node, why } | FleetNotice::Withdrawn { node, why },
+                )) => {
                     nodes.retain(|status| status.node != node);
                     absent.insert(node, why);
                 }
-                Ok(Some(Notice::Slots(_) | Notice::Over { .. })) => {}
+                Ok(Some(FleetNotice::Slots(_) | FleetNotice::Over { .. })) => {}
                 Ok(None) | Err(_) => break,
             }
         }

@@ -20,7 +20,7 @@ use crate::scenario::{Engines, Nodes, Pin, Resource, Scenario, Target};
 use crate::target::{PrepareError, PreparedTarget, SlotPool, Start, prepare};
 
 /// Slots that pulls can run in.
-pub struct Slots {
+pub struct StartedSlots {
     /// For the driver.
     pub pool: SlotPool,
     /// The nodes, and those that did not answer. Empty on one machine.
@@ -31,7 +31,7 @@ pub struct Slots {
     pub agents: Agents,
 }
 
-impl Slots {
+impl StartedSlots {
     /// Ends everything and waits until the agents have left.
     pub async fn close(self) {
         self.pool.close().await;
@@ -66,9 +66,9 @@ pub async fn start_slots(
     target: PreparedTarget,
     slots: usize,
     pin: Pin,
-) -> Result<Slots, StartError> {
+) -> Result<StartedSlots, StartError> {
     let Some(nodes) = scenario.nodes.as_ref().filter(|_| !target.is_virtual()) else {
-        return Ok(Slots {
+        return Ok(StartedSlots {
             pool: target.start(slots, pin).await?,
             nodes: vec![],
             absent: vec![],
@@ -80,7 +80,7 @@ pub async fn start_slots(
     let nodes = cluster.nodes.clone();
     let absent = cluster.absent.clone();
     let (pool, agents) = cluster.into_pool(enforcement(&nodes));
-    Ok(Slots {
+    Ok(StartedSlots {
         pool,
         nodes,
         absent,
@@ -289,7 +289,7 @@ mod tests {
         let node = |level: &str| NodeStatus {
             node: level.into(),
             slots: 2,
-            facts: super::super::Node::here(),
+            facts: super::super::NodeFacts::here(),
             enforcement: json!({"level": level, "memory": "cgroup2"}),
             shared_cpus: vec![],
         };

@@ -225,7 +225,7 @@ fn missing_empty_and_newer_journals_are_told_apart() {
 fn outcomes_that_come_during_a_sync_share_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = journal(folder.path(), 1);
-    let (tell, told) = mpsc::channel();
+    let (tell, synced) = mpsc::channel();
     let (end_sync, sync_over) = mpsc::channel::<()>();
     writer
         .sync_elsewhere(move |durable| {
@@ -241,12 +241,12 @@ fn outcomes_that_come_during_a_sync_share_the_next() {
         line
     };
     let first = write(2);
-    assert_eq!(told.recv().unwrap(), first);
+    assert_eq!(synced.recv().unwrap(), first);
     let last = (3..=100).map(&mut write).last().unwrap();
     drop(end_sync);
     drop(writer);
     assert_eq!(
-        told.iter().collect::<Vec<_>>(),
+        synced.iter().collect::<Vec<_>>(),
         [last],
         "98 outcomes share one sync"
     );

@@ -61,7 +61,7 @@ pub use state::{Next, State, Tally};
 pub use {
     first_failures::spread,
     losses::PAUSES,
-    opening::{Opened, open},
+    opening::{OpenedRun, open},
     plan::{Budget, Calibrate, LimitSource},
     resolved::ResolvedScenario,
     run_reader::{Progress, RunReader, resume},

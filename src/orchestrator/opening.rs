@@ -16,7 +16,7 @@ use crate::scenario::{Scenario, difference};
 
 /// A run that this process may continue.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedRun {
     /// What it knows.
     pub state: State,
     /// How far it had come.
@@ -38,7 +38,7 @@ pub fn open(
     folder: &Path,
     setup: &RunSetup<'_>,
     mut look: impl FnMut(&Step),
-) -> Result<Opened, RunError> {
+) -> Result<OpenedRun, RunError> {
     let RunSetup {
         scenario,
         plan,
@@ -55,7 +55,7 @@ pub fn open(
             let (reader, progress) = resumed(reader, scenario, &resolved, &mut state, look)?;
             let is_cut = reader.is_torn();
             let journal = Appender::resume(&reader, *syncing)?;
-            Ok(Opened {
+            Ok(OpenedRun {
                 state,
                 progress,
                 journal,
@@ -88,7 +88,7 @@ pub fn open(
                 })
             })?;
             let progress = Progress::default();
-            Ok(Opened {
+            Ok(OpenedRun {
                 state,
                 progress,
                 journal,

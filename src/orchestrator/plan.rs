@@ -68,7 +68,7 @@ impl Plan {
     /// The price, once the limits are known.
     pub fn price(&self, limits: &LimitGrid) -> Price {
         let unit = self.unit.unwrap_or(limits.max().get());
-        Price::of(self.cost.clone(), self.penalty.clone(), unit)
+        Price::of(self.cost.clone(), self.penalty.clone(), unit).tabulated(limits)
     }
 
     /// The problem that the policy solves, once the limits are known.
@@ -156,7 +156,7 @@ impl Budget {
         }
     }
 
-    /// How many pulls it affords that all run to this limit of `resource`, so many at a time; none if it has no end, or none that
+    /// How many pulls it affords if all run to this limit of `resource`, `slots` at a time; none if it has no end, or none that
     /// can be computed from limits.
     pub fn affords(&self, limit: f64, resource: Resource, slots: usize) -> Option<f64> {
         let is_time = resource.is_time();

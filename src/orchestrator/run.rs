@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::event::{Now, Running, Watch};
 use super::losses::{Fate, Losses, PAUSES};
 use super::outcome_record::outcome_record;
-use super::{Budget, Clock, Earlier, Next, Opened, Plan, RunError, Schedule, State, open};
+use super::{Budget, Clock, Earlier, Next, OpenedRun, Plan, RunError, Schedule, State, open};
 use crate::journal::{
     Appender, Calibrated, Durable, End, EndReason, Learned, Lost, OutcomeRecord, PullRecord,
     RunLock, Session, Syncing, timestamp,
@@ -28,7 +28,7 @@ pub struct Run<W = ()> {
     state: State,
     journal: Option<Appender>,
     /// Keeps other processes away while the run is open.
-    _lock: Option<RunLock>,
+    lock: Option<RunLock>,
     /// Whether times are worth recording.
     is_timed: bool,
     pub(super) clock: Clock,
@@ -116,7 +116,7 @@ impl<W: Watch> Run<W> {
         Self {
             state,
             journal: None,
-            _lock: None,
+            lock: None,
             is_timed: false,
             clock: Clock::paused(0.0),
             budget: Budget::default(),
@@ -143,8 +143,8 @@ impl<W: Watch> Run<W> {
     }
 
     /// Continues an opened journal.
-    pub(super) fn recorded(opened: Opened, watch: W) -> Self {
-        let Opened {
+    pub(super) fn recorded(opened: OpenedRun, watch: W) -> Self {
+        let OpenedRun {
             state,
             progress,
             journal,
@@ -155,7 +155,7 @@ impl<W: Watch> Run<W> {
         } = opened;
         let mut run = Self {
             journal: Some(journal),
-            _lock: Some(lock),
+            lock: Some(lock),
             clock: Clock::paused(progress.seconds),
             before: Before {
                 sessions: progress.sessions,
@@ -612,6 +612,11 @@ impl<W: Watch> Run<W> {
         }
         // A stop after the last outcome makes no difference.
         self.over.or_else(|| self.spent()).or(self.stopping)
+    }
+
+    /// Forgets everything but its watch. As long as the lock is kept, the run is not opened elsewhere.
+    pub fn close(self) -> (Option<RunLock>, W) {
+        (self.lock, self.watch)
     }
 
     /// Records that the session ended. Everything is on disk when this returns.

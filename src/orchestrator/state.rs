@@ -8,7 +8,7 @@ use super::calibration::Calibration;
 use super::first_failures::FirstFailures;
 use super::plan::{LimitSource, Plan};
 use super::schedule::{Choice, Planned, Schedule};
-use crate::answer::{Evidence, Nodes, Setting, Verdict};
+use crate::answer::{Evidence, NodeStats, Setting, Verdict};
 use crate::journal::{ArmRecord, By, Calibrated, EndReason, Learned, PullRecord, Session, Step};
 use crate::policy::{Explanation, Policy, Problem, Recommendation};
 use crate::resource::Resource;
@@ -29,7 +29,7 @@ pub struct State {
     is_retired: bool,
     tally: Tally,
     evidence: Evidence,
-    nodes: Nodes,
+    nodes: NodeStats,
     /// Of an open space, how many arms have been pulled: the next one gets the number after these.
     numbered: usize,
 }
@@ -116,7 +116,7 @@ impl State {
             sequence: None,
             is_retired: false,
             tally: Tally::default(),
-            nodes: Nodes::default(),
+            nodes: NodeStats::default(),
             numbered: 0,
         }
     }
@@ -439,7 +439,7 @@ impl State {
 
     /// What every node did.
     #[doc(hidden)]
-    pub fn nodes(&self) -> &Nodes {
+    pub fn nodes(&self) -> &NodeStats {
         &self.nodes
     }
 

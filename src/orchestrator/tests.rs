@@ -118,7 +118,7 @@ fn sitting(
         let (reader, progress) = resume(Reader::open(folder).unwrap(), &mut state, |_| ()).unwrap();
         (progress, Appender::resume(&reader, syncing).unwrap())
     };
-    let opened = Opened {
+    let opened = OpenedRun {
         state,
         progress,
         journal,
@@ -575,14 +575,14 @@ fn what_nodes_of_different_speed_consume_is_corrected_if_asked() {
             run(2 * round + 1, "fast", 0.2);
             run(2 * round + 2, "slow", 0.4);
         }
-        let seen = run(81, "slow", 0.4).consumption.unwrap();
+        let seen = run(81, "slow", 0.4).consumption().unwrap();
         let mean = 0.08_f64.sqrt();
         let late = run(82, "fast", 0.8);
         if compare == Compare::ByNode {
             assert!((seen - mean).abs() < 1e-3, "{seen}");
-            assert_eq!(late.consumption, None, "it would not have ended in time");
+            assert_eq!(late.consumption(), None, "it would not have ended in time");
         } else {
-            assert_eq!((seen, late.consumption), (0.4, Some(0.8)));
+            assert_eq!((seen, late.consumption()), (0.4, Some(0.8)));
         }
     }
 }

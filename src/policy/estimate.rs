@@ -3,8 +3,11 @@
 //! All policies share them, for choosing or at least for recommending; they are updated here and nowhere else, in
 //! O(|M|) per observation.
 
+use std::cell::RefCell;
+
 use super::Problem;
 use super::pending::Pending;
+use super::recommendation::Leaders;
 use super::survival::{ProductLimit, Survival};
 use crate::round::{ArmId, Limit, Observation, Price, Pull, Round, Seen};
 
@@ -64,8 +67,8 @@ pub(super) struct Stat {
     pub net_squared: f64,
 }
 
-/// After so many pulls cut off before a limit, that limit is no longer held for unvisited: it would draw every
-/// pull for ever where something keeps cutting pulls off early.
+/// After this many pulls were cut off before a limit, the limit counts as visited: otherwise it would draw every
+/// pull forever where something keeps cutting pulls off early.
 const ENOUGH_SHORT: u32 = 3;
 
 /// How a pair stands when an index is computed.
@@ -162,6 +165,8 @@ pub(super) struct Estimates {
     observed: u64,
     /// One per arm, where survival is estimated by product-limit.
     product_limit: Option<Vec<ProductLimit>>,
+    /// What the last answer was picked from.
+    pub(super) leaders: RefCell<Option<Leaders>>,
 }
 
 /// Pulls of one arm, whatever their limit.
@@ -189,12 +194,13 @@ impl Estimates {
             pending: Pending::default(),
             observed: 0,
             product_limit,
+            leaders: RefCell::default(),
             grid,
             limits,
         }
     }
 
-    /// So many arms more, of which nothing is known.
+    /// Adds this many arms, of which nothing is known.
     pub fn add_arms(&mut self, count: usize) {
         let arms = self.arms.len() + count;
         self.arms.resize(arms, ArmCount::default());
@@ -204,7 +210,7 @@ impl Estimates {
         }
     }
 
-    /// The round being decided, the paper's t: one more than the pulls we know of.
+    /// The round being decided, the paper's t: one more than the pulls that are known.
     pub fn t(&self) -> u64 {
         self.observed + self.pending.len() as u64 + 1
     }
@@ -277,6 +283,10 @@ impl Estimates {
         if let Some(product_limit) = &mut self.product_limit {
             product_limit[arm].learn(&self.limits, &pulled);
         }
+        let leaders = self.leaders.get_mut();
+        if leaders.as_mut().is_some_and(|known| !known.observed(arm)) {
+            *leaders = None;
+        }
         self.arms[arm].observed += 1;
         self.observed += 1;
         (arm, pulled)
@@ -302,7 +312,7 @@ impl Estimates {
     }
 
     /// Survival of an arm at every limit, where it is estimated by product-limit.
-    fn curve(&self, arm: usize) -> Option<Vec<f64>> {
+    pub(super) fn curve(&self, arm: usize) -> Option<Vec<f64>> {
         let product_limit = self.product_limit.as_ref()?;
         Some(product_limit[arm].curve(&self.limits))
     }

@@ -41,7 +41,7 @@ pub fn new(parameters: &Parameters, problem: &Problem) -> Fixed {
 }
 
 impl Fixed {
-    /// Computes the line of an arm anew.
+    /// Computes the line of an arm again.
     fn redraw(&mut self, arm: usize) {
         let penalty = self.estimates.penalties()[0];
         let standing = self.estimates.standings(arm).next();

@@ -54,9 +54,7 @@ impl Known {
         if arm >= self.estimates.arms() {
             return None;
         }
-        let best = self
-            .estimates
-            .best_among(arm..arm + 1, 0..points, Recommend::Safe);
+        let best = self.estimates.best_of(arm, 0..points, Recommend::Safe);
         best.map(|(_, k)| k)
     }
 }

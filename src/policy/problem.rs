@@ -66,7 +66,7 @@ impl Problem {
         Ok(self)
     }
 
-    /// With so many instances that a pull may choose from.
+    /// With this many instances that a pull may choose from.
     #[must_use]
     pub fn with_instances(mut self, instances: usize) -> Self {
         self.instances = instances;

@@ -119,7 +119,7 @@ pub(super) fn scale(alpha: f64, t: u64) -> f64 {
 }
 
 impl Rcucb {
-    /// Computes the lines of an arm anew, up to where the pull that changed them can have reached.
+    /// Computes the lines of an arm again, up to where the pull that changed them can have reached.
     ///
     /// Limits beyond it learned nothing, unless the width or the survival estimate reaches over the whole arm.
     fn redraw(&mut self, arm: usize, reach: f64) {

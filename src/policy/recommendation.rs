@@ -68,38 +68,64 @@ impl Estimates {
     /// The pair this rule picks, or the arm it picks at one limit (or at the nearest at which a reward was earned, smaller
     /// ones first); ties go to the lowest arm, then the lowest limit. None before the first reward.
     pub(super) fn answer(&self, at: Option<Limit>, rule: Recommend) -> Option<Recommendation> {
-        let (arms, points) = (0..self.arms(), self.limits().len());
+        let points = self.limits().len();
         let best = if let Some(limit) = at {
             let above = self.limits().partition_point(|&own| own <= limit.get());
             let mut by_nearness = (0..above).rev().chain(above..points);
-            by_nearness.find_map(|k| self.best_among(arms.clone(), k..k + 1, rule))
+            by_nearness.find_map(|k| {
+                let arms = 0..self.arms();
+                first_best(arms.map(|arm| self.best_of(arm, k..k + 1, rule)))
+            })
         } else {
-            self.best_among(arms, 0..points, rule)
+            self.best_pair(rule)
         };
         best.map(|(arm, k)| self.recommendation(arm, k))
     }
 
-    /// Arm and limit of the pair this rule picks among these; a pair that never earned a reward is none to use.
-    pub(super) fn best_among(
+    /// Arm and limit of the pair this rule picks among all.
+    fn best_pair(&self, rule: Recommend) -> Option<(usize, usize)> {
+        let mut kept = self.leaders.borrow_mut();
+        let points = self.limits().len();
+        let best_of = |arm| self.best_of(arm, 0..points, rule);
+        let leaders = match kept.take() {
+            Some(mut leaders) if leaders.rule == rule => {
+                leaders.of_arms.resize(self.arms(), None);
+                for arm in leaders.changed.drain(..) {
+                    leaders.of_arms[arm] = best_of(arm);
+                }
+                leaders
+            }
+            _ => Leaders {
+                rule,
+                of_arms: (0..self.arms()).map(best_of).collect(),
+                changed: vec![],
+            },
+        };
+        let best = first_best(leaders.of_arms.iter().copied());
+        *kept = Some(leaders);
+        best
+    }
+
+    /// What this rule compares of the pair it picks among these of one arm, and its limit; a pair that never earned a reward is
+    /// none to use.
+    pub(super) fn best_of(
         &self,
-        arms: Range<usize>,
+        arm: usize,
         limits: Range<usize>,
         rule: Recommend,
-    ) -> Option<(usize, usize)> {
-        let mut best: Option<(f64, usize, usize)> = None;
-        for arm in arms {
-            for k in limits.clone() {
-                let (stat, penalty) = (&self.of_arm(arm)[k], self.penalties()[k]);
-                if !stat.has_reward() {
-                    continue;
-                }
-                let value = rule.value(stat.count, self.gain(arm, k), penalty);
-                if best.is_none_or(|(highest, ..)| value > highest) {
-                    best = Some((value, arm, k));
-                }
+    ) -> Option<(f64, usize)> {
+        let (stats, penalties) = (self.of_arm(arm), self.penalties());
+        let curve = self.curve(arm);
+        let mut best: Option<(f64, usize)> = None;
+        for k in limits.filter(|&k| stats[k].has_reward()) {
+            let survival = curve.as_ref().map(|curve| curve[k]);
+            let gain = stats[k].gain_by(penalties[k], survival);
+            let value = rule.value(stats[k].count, gain, penalties[k]);
+            if best.is_none_or(|(highest, _)| value > highest) {
+                best = Some((value, k));
             }
         }
-        best.map(|(_, arm, k)| (arm, k))
+        best
     }
 
     /// What is known of one pair, as an answer.
@@ -113,6 +139,37 @@ impl Estimates {
             pulls: u64::from(stat.count),
             censored: self.survival(arm, k),
         }
+    }
+}
+
+/// The first arm with the highest value, and its limit.
+fn first_best(arms: impl Iterator<Item = Option<(f64, usize)>>) -> Option<(usize, usize)> {
+    let mut best: Option<(f64, usize, usize)> = None;
+    for (arm, of) in arms.enumerate() {
+        if let Some((value, k)) = of
+            && best.is_none_or(|(highest, ..)| value > highest)
+        {
+            best = Some((value, arm, k));
+        }
+    }
+    best.map(|(_, arm, k)| (arm, k))
+}
+
+/// The pair of every arm that a rule picked last time: asking again after a few pulls looks at their arms only.
+#[derive(Debug, Clone)]
+pub(super) struct Leaders {
+    rule: Recommend,
+    /// What was compared, and the limit.
+    of_arms: Vec<Option<(f64, usize)>>,
+    /// Arms that were observed since.
+    changed: Vec<usize>,
+}
+
+impl Leaders {
+    /// An arm was observed. Returns false once looking at all arms again is no more work.
+    pub(super) fn observed(&mut self, arm: usize) -> bool {
+        self.changed.push(arm);
+        self.changed.len() < self.of_arms.len()
     }
 }
 

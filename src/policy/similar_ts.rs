@@ -45,10 +45,10 @@ pub const NAME: &str = "similar-ts";
 const PART: f64 = 0.02;
 /// ... or, where arms are few, than an arm's share of it over this.
 const SHARES: f64 = 2.0;
-/// Curves are drawn anew for so many arms at every observation, besides the arm observed: the draws of the others are
+/// New curves are drawn for this many arms at every observation, besides the arm observed: the draws of the others are
 /// still draws from what is believed of them.
 const REFRESHED: usize = 48;
-/// Everything is learned anew after the first so many runs, then after every fifth more.
+/// Everything is learned again after this many runs, then after every fifth more.
 const FIRST_FIT: usize = 16;
 /// Below this weight of a repeated run, runs are taken for echoes.
 const ECHO: f64 = 0.5;
@@ -90,11 +90,11 @@ pub struct SimilarTs {
     weights: Weights,
     /// Repeated runs that ended where an earlier one had not, and how many would have if they were independent.
     surprise: Ends,
-    /// The member whose curve is drawn anew next.
+    /// The member that gets a new curve next.
     refresh: usize,
     /// Whether no more choices will be requested. Then nothing is drawn.
     is_retired: bool,
-    /// Everything is learned anew when there are so many runs.
+    /// Everything is learned again when there are this many runs.
     fit_at: usize,
     /// The last choice: place and draw.
     last: Last<(usize, Drawn), InFull>,

@@ -76,7 +76,7 @@ impl Ucb {
         Some(pull.arm.index() * limits.len() + k)
     }
 
-    /// Computes the line of a pair anew.
+    /// Computes the line of a pair again.
     fn redraw(&mut self, pair: usize) {
         let penalties = self.estimates.penalties();
         let (points, largest) = (penalties.len(), penalties[penalties.len() - 1]);
@@ -87,7 +87,7 @@ impl Ucb {
     }
 }
 
-/// The index of a pair or arm as it stands.
+/// The current index of a pair or arm.
 pub(super) fn line(standing: Standing, largest_penalty: f64) -> Line {
     match standing {
         Standing::Unvisited => Line::FIRST,

@@ -1,7 +1,7 @@
 //! z-RCUCB: RCUCB that finds its limits by zooming, the paper's Algorithm `algo_z_RCUCB`.
 //!
 //! Every arm has a grid of its own. A point stands for the limits down to the next smaller one; once that cell is
-//! larger than the confidence width of its point, it is cut into m, and the arm's history is entered anew.
+//! larger than the confidence width of its point, it is cut into m, and the arm's history is entered again.
 
 mod grid;
 

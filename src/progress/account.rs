@@ -12,7 +12,7 @@ pub struct Account {
     /// CPU time of the pulls, in seconds.
     pub cpu: f64,
     /// Failures by their reason.
-    pub failures: BTreeMap<String, Failures>,
+    pub failures: BTreeMap<String, FailureTally>,
     /// Scores outside `worst` and `best`.
     pub clamped: u64,
     /// Pulls that were lost and run again.
@@ -21,7 +21,7 @@ pub struct Account {
 
 /// Failures with one reason.
 #[derive(Debug, Clone)]
-pub struct Failures {
+pub struct FailureTally {
     /// How many.
     pub count: u64,
     /// The last of them.
@@ -64,7 +64,7 @@ impl Account {
             let failures = self
                 .failures
                 .entry(reason.to_owned())
-                .or_insert_with(|| Failures {
+                .or_insert_with(|| FailureTally {
                     count: 0,
                     last: learned.pull,
                     stderr: String::new(),
@@ -76,7 +76,7 @@ impl Account {
     }
 
     /// Failures, the most frequent first.
-    pub fn worst(&self) -> Vec<(&str, &Failures)> {
+    pub fn worst(&self) -> Vec<(&str, &FailureTally)> {
         let mut all: Vec<_> = self
             .failures
             .iter()

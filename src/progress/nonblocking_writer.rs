@@ -30,12 +30,12 @@ enum Item<T> {
 impl<T: Send + 'static> NonblockingWriter<T> {
     /// Calls `show` on a new thread. Writes nothing if no thread can be started.
     pub fn new(mut show: impl FnMut(T) + Send + 'static) -> Self {
-        let (to, told) = sync_channel(WAITING);
+        let (to, items) = sync_channel(WAITING);
         let (is_over, over) = sync_channel(0);
         let standing = Arc::new(Mutex::new(None));
         let newest = Arc::clone(&standing);
         let showing = move || {
-            for item in told {
+            for item in items {
                 let thing = match item {
                     Item::Line(line) => Some(line),
                     Item::Standing => take(&newest),

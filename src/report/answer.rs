@@ -107,7 +107,7 @@ pub fn answer(history: &History, pairs: &Pairs<'_>) -> Option<Answer> {
         afforded: verdict.afforded.in_words(),
         configuration: texts.collect(),
         pastes: pastes(history, &best),
-        against: rivals(history, pairs, &verdict, &best),
+        against: rivals(history, pairs, verdict, &best),
         path: (verdict.path.iter())
             .map(|step| (step.in_words(), Num(step.worth)))
             .collect(),

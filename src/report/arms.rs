@@ -265,7 +265,7 @@ pub fn rounds(history: &History) -> Rounds {
     limits.dedup();
     let has_times = !history.header.is_virtual;
     let has_instances = !history.resolved.instances.is_empty();
-    let mut told = Rounds {
+    let mut shown = Rounds {
         total: history.rounds.len(),
         limits: limits.iter().copied().map(Num).collect(),
         ..Rounds::default()
@@ -273,27 +273,27 @@ pub fn rounds(history: &History) -> Rounds {
     for (row, &place) in kept.iter().enumerate() {
         let played = &history.rounds[place];
         let limit = limits.binary_search_by(|other| other.total_cmp(&played.limit));
-        told.round.push(played.round);
-        told.arm.push(played.arm.number());
-        told.limit.push(limit.unwrap_or(0) as u32);
-        told.kind.push(played.kind);
-        told.reward.push(Num(played.reward));
-        told.used.push(Num(played.used()));
-        told.gain.push(Num(played.gain));
+        shown.round.push(played.round);
+        shown.arm.push(played.arm.number());
+        shown.limit.push(limit.unwrap_or(0) as u32);
+        shown.kind.push(played.kind);
+        shown.reward.push(Num(played.reward));
+        shown.used.push(Num(played.used()));
+        shown.gain.push(Num(played.gain));
         if has_times {
-            told.at.push(Num(played.at));
+            shown.at.push(Num(played.at));
         }
         if has_instances {
-            told.instance.push(played.instance);
+            shown.instance.push(played.instance);
         }
         if played.kind == Kind::Failed {
-            told.failure.push((row, played.failure));
+            shown.failure.push((row, played.failure));
         }
         if !played.is_chosen {
-            told.unchosen.push(row);
+            shown.unchosen.push(row);
         }
     }
-    told
+    shown
 }
 
 fn kept_rounds(history: &History) -> Vec<usize> {

@@ -128,7 +128,7 @@ fn incumbents(history: &History, pairs: &Pairs<'_>) -> Vec<Answered> {
     };
     kept.pop_if(|(incumbent, _)| incumbent.learned >= last.learned);
     kept.push((&last, Some(last.answer.gain)));
-    let told = kept.iter().map(|(incumbent, now)| Answered {
+    let answers = kept.iter().map(|(incumbent, now)| Answered {
         learned: incumbent.learned,
         at: Num(incumbent.at),
         arm: incumbent.answer.pull.arm.number(),
@@ -138,7 +138,7 @@ fn incumbents(history: &History, pairs: &Pairs<'_>) -> Vec<Answered> {
         high: Num(incumbent.answer.interval.1),
         now: Num::of(*now),
     });
-    told.collect()
+    answers.collect()
 }
 
 fn shares(rounds: &[Played], window: usize) -> Vec<(u64, Num, Num)> {
@@ -254,7 +254,8 @@ fn busy(spans: &[(f64, f64, &Played)], last: f64) -> Vec<(Num, Num)> {
             *sum += (to.min(begin + width) - from.max(begin)).max(0.0);
         }
     }
-    let told = seconds.iter().enumerate();
-    told.map(|(span, sum)| (Num((span as f64 + 0.5) * width), Num(sum / width)))
+    let spans = seconds.iter().enumerate();
+    spans
+        .map(|(span, sum)| (Num((span as f64 + 0.5) * width), Num(sum / width)))
         .collect()
 }

@@ -95,7 +95,7 @@ pub fn curves(pairs: &Pairs<'_>, arm: ArmId, rounds: &[&Played], steps: usize) -
 /// The gain of an arm at every limit that a pull reached.
 fn gain_curve(pairs: &Pairs<'_>, arm: ArmId) -> Vec<(Num, Num, Num, Num, u64)> {
     let reached = pairs.reached(arm).into_iter();
-    let told = reached.map(|there| {
+    let points = reached.map(|there| {
         (
             Num(there.pull.limit.get()),
             Num(there.gain),
@@ -104,7 +104,7 @@ fn gain_curve(pairs: &Pairs<'_>, arm: ArmId) -> Vec<(Num, Num, Num, Num, u64)> {
             there.pulls,
         )
     });
-    told.collect()
+    points.collect()
 }
 
 type Step = (Num, Num, Num, Num);

@@ -1,5 +1,6 @@
 //! A run as its journal describes it, read as far as it has been written. Can be updated while the journal grows.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use super::ReportError;
@@ -78,6 +79,10 @@ pub struct History {
     pub calibrated: Option<Vec<f64>>,
     /// Seconds the run has taken, over all sessions.
     pub seconds: f64,
+    /// The answer to what was read so far, once it was asked for,
+    answer: OnceCell<Option<Recommendation>>,
+    /// and its reasons.
+    verdict: OnceCell<Verdict>,
 }
 
 impl std::fmt::Debug for History {
@@ -115,6 +120,8 @@ impl History {
             lost: 0,
             calibrated: None,
             seconds: 0.0,
+            answer: OnceCell::new(),
+            verdict: OnceCell::new(),
             run,
         };
         history.begin();
@@ -191,8 +198,11 @@ impl History {
 
     /// The pair to use, with the smallest limit that is enough. `None` before the first reward.
     pub fn answer(&self) -> Option<Recommendation> {
-        self.run.state.problem()?;
-        self.run.state.recommend()
+        let ask = || {
+            self.run.state.problem()?;
+            self.run.state.recommend()
+        };
+        *self.answer.get_or_init(ask)
     }
 
     /// The arm to use if every run gets this limit. `None` before the first reward.
@@ -203,14 +213,16 @@ impl History {
 
     /// The answer with its reasons.
     #[doc(hidden)]
-    pub fn verdict(&self) -> Verdict {
-        let answer = self.answer();
-        Verdict {
-            unchanged_since: answer.and_then(|best| self.unchanged_since(best.pull.arm)),
-            outlook: answer.and_then(|_| self.outlook()),
-            path: answer.map_or(vec![], |best| self.path(&best)),
-            ..self.verdict_on(answer, false)
-        }
+    pub fn verdict(&self) -> &Verdict {
+        self.verdict.get_or_init(|| {
+            let answer = self.answer();
+            Verdict {
+                unchanged_since: answer.and_then(|best| self.unchanged_since(best.pull.arm)),
+                outlook: answer.and_then(|_| self.outlook()),
+                path: answer.map_or(vec![], |best| self.path(&best)),
+                ..self.verdict_on(answer, false)
+            }
+        })
     }
 
     /// What changed from the default to this answer, and what each change is worth by a model of the gain.
@@ -281,7 +293,7 @@ impl History {
     pub fn best_arms(&self, count: usize) -> Vec<ArmId> {
         let pairs = Pairs::of(self);
         let known = self.evidence().pulled().filter_map(|(arm, runs)| {
-            let is_rewarded = runs.iter().any(|run| run.consumption.is_some());
+            let is_rewarded = runs.iter().any(|run| run.consumption().is_some());
             let best = pairs.best_of(arm).filter(|_| is_rewarded)?;
             Some((pairs.worth(&best), arm))
         });
@@ -337,6 +349,7 @@ impl History {
     }
 
     fn step(&mut self, step: Step) -> Result<(), ReportError> {
+        (self.answer, self.verdict) = Default::default();
         let learned_about = match &step {
             Step::Learned(learned) => Some(learned.pull.arm),
             _ => None,

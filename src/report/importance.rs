@@ -131,7 +131,7 @@ pub fn importance(history: &History, pairs: &Pairs<'_>) -> Option<Importance> {
         let (a, b) = (weight(a), weight(b));
         b.partial_cmp(&a).unwrap_or(std::cmp::Ordering::Equal)
     });
-    let told = order.iter().map(|&place| ParameterImportance {
+    let shown = order.iter().map(|&place| ParameterImportance {
         name: parameters[place].name().to_owned(),
         importance: Num(weight(place)),
         axis: groups[place].axis,
@@ -156,7 +156,7 @@ pub fn importance(history: &History, pairs: &Pairs<'_>) -> Option<Importance> {
         _ => (None, None),
     };
     Some(Importance {
-        parameters: told.collect(),
+        parameters: shown.collect(),
         of_limit: Num(weight(parameters.len())),
         fitted_on,
         pair,
@@ -174,7 +174,7 @@ fn of_arms(history: &History, pairs: &Pairs<'_>) -> Vec<OfArm> {
     let evidence = history.evidence();
     let of_arm = |(arm, runs): (ArmId, &[FinishedRun])| {
         let (pulls, consumption) = sums[arm.index()];
-        let is_rewarded = runs.iter().any(|run| run.consumption.is_some());
+        let is_rewarded = runs.iter().any(|run| run.consumption().is_some());
         let best = pairs.best_of(arm).filter(|_| is_rewarded);
         OfArm {
             arm,
@@ -233,7 +233,7 @@ fn values(
         }
     }
     let groups = grouping.labels.iter().zip(&grouping.places).zip(members);
-    let told = groups.map(|((label, number), members)| {
+    let shown = groups.map(|((label, number), members)| {
         let gains: Vec<f64> = members.iter().filter_map(|of| of.gain).collect();
         let count = gains.len() as f64;
         let mean = gains.iter().sum::<f64>() / count;
@@ -260,7 +260,7 @@ fn values(
             pulls: members.iter().map(|of| of.pulls).sum(),
         }
     });
-    told.collect()
+    shown.collect()
 }
 
 type Side<'a> = (&'a str, &'a Grouping, usize);
@@ -308,7 +308,7 @@ fn axis(history: &History, place: usize) -> Axis {
     }
 }
 
-/// Arms over two parameters: all that have both, or every so manyth of them.
+/// Arms over two parameters: all that have both, or an even sample of them.
 fn scatter(sides: [(&Parameter, Side<'_>); 2], arms: &[OfArm], codes: &[Vec<u32>]) -> Scatter {
     let [x, y] = sides.map(|(_, (name, grouping, _))| (name.to_owned(), grouping.axis));
     let value = |(parameter, (_, grouping, place)): (&Parameter, Side<'_>), codes: &[u32]| {

@@ -218,7 +218,7 @@ fn gains_of(history: &History, arm: ArmId) -> BTreeMap<u32, Gains> {
     };
     let limit = best.pull.limit;
     for run in history.evidence().reaching(arm, limit.get()) {
-        if let Some(instance) = run.instance {
+        if let Some(instance) = run.instance() {
             let of = gains.entry(instance).or_default();
             of.sum += run.gain(limit, price);
             of.runs += 1;
@@ -329,7 +329,7 @@ fn scatter(
         .iter()
         .filter_map(|(instance, of_default)| Some((*instance, *of_default, *best.get(instance)?)))
         .collect();
-    let told = thinned(both, POINTS)
+    let points = thinned(both, POINTS)
         .into_iter()
         .map(|(instance, default, best)| Both {
             name: name(history, instance),
@@ -338,7 +338,7 @@ fn scatter(
             best: Num(best.mean()),
             best_unsolved: best.solved == 0,
         });
-    told.collect()
+    points.collect()
 }
 
 fn cactus(who: String, tries: impl Iterator<Item = Tries>) -> Cactus {

@@ -64,7 +64,7 @@ pub use write::{FILE as REPORT, write_report};
 
 #[cfg(feature = "serve")]
 #[doc(hidden)]
-pub use serve::{Explain, Place, runs, serve, token};
+pub use serve::{Explain, ServedRuns, runs, serve, token};
 #[doc(hidden)]
 pub use {
     failures::Failures,

@@ -32,7 +32,7 @@ use crate::markup::escaped;
 
 /// What is served.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum ServedRuns {
     /// The run in this folder.
     One(PathBuf),
     /// The runs in the subfolders of this one, with an index.
@@ -44,7 +44,7 @@ pub type Explain = fn(&Path, u64) -> Result<Option<String>, String>;
 
 /// What requests share.
 struct Shared {
-    place: Place,
+    place: ServedRuns,
     /// The host names under which browsers on this machine may reach the server.
     hosts: Vec<String>,
     explain: Explain,
@@ -70,7 +70,7 @@ pub fn token() -> io::Result<String> {
 /// Serves until the future is dropped. With a token, every path begins with it.
 pub async fn serve(
     listener: TcpListener,
-    place: Place,
+    place: ServedRuns,
     token: Option<String>,
     explain: Explain,
 ) -> io::Result<()> {
@@ -170,12 +170,12 @@ async fn route(shared: &Arc<Shared>, request: &Parts) -> Response {
         },
     };
     let (folder, what, live) = match (&shared.place, path.strip_prefix("/run/")) {
-        (Place::One(folder), None) => (folder.clone(), &path[1..], live(None)),
-        (Place::Many(root), None) if path == "/" => {
+        (ServedRuns::One(folder), None) => (folder.clone(), &path[1..], live(None)),
+        (ServedRuns::Many(root), None) if path == "/" => {
             let (shared, root) = (Arc::clone(shared), root.clone());
             return blocking(move || index(&shared, &root)).await;
         }
-        (Place::Many(root), Some(rest)) => {
+        (ServedRuns::Many(root), Some(rest)) => {
             let (name, what) = rest.split_once('/').unwrap_or((rest, "missing"));
             let wanted = decoded(name);
             match runs(root).into_iter().find(|(name, _)| *name == wanted) {
@@ -255,14 +255,14 @@ impl Shared {
 
 /// Sends what is new, at most a few times a second, and nothing if there is nothing new.
 fn events(followed: Arc<Followed>) -> Response {
-    let news = stream::unfold(None, move |told: Option<super::follow::News>| {
+    let news = stream::unfold(None, move |sent: Option<super::follow::News>| {
         let followed = Arc::clone(&followed);
         async move {
             loop {
                 let asked = Arc::clone(&followed);
                 let news = tokio::task::spawn_blocking(move || asked.news()).await;
                 if let Ok(news) = news
-                    && told.as_ref() != Some(&news)
+                    && sent.as_ref() != Some(&news)
                 {
                     let text = serde_json::to_string(&news).unwrap_or_default();
                     let event = Event::default().event("news").data(text);

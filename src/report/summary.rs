@@ -181,7 +181,7 @@ impl Summary {
             status: Status::of(history),
             is_believed: pairs.is_believed(),
             answer: answer(history, &pairs),
-            no_answer: history.verdict_on(history.answer(), false).no_answer,
+            no_answer: history.verdict().no_answer.clone(),
             front: front(history),
             tests: tests(history),
             price: prices(history),

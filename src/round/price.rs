@@ -4,7 +4,7 @@ mod curve;
 
 pub use curve::{Curve, PriceError};
 
-use super::Limit;
+use super::{Limit, LimitGrid};
 
 /// Cost c and penalty lambda of a scenario, on the scale where they are compared with rewards.
 ///
@@ -14,6 +14,8 @@ pub struct Price {
     cost: Curve,
     penalty: Curve,
     unit: f64,
+    /// Limits, ascending, with the penalties there.
+    table: Vec<(f64, f64)>,
 }
 
 /// Something about a price that is allowed, but that the user should know.
@@ -45,7 +47,17 @@ impl Price {
             cost,
             penalty,
             unit,
+            table: vec![],
         }
+    }
+
+    /// The same price, with the penalties at these limits computed once: they are asked for in every round, and an expression
+    /// takes a while.
+    #[must_use]
+    pub fn tabulated(mut self, limits: &LimitGrid) -> Self {
+        let penalty = |limit: &Limit| (limit.get(), self.penalty.at(limit.get() / self.unit));
+        self.table = limits.as_slice().iter().map(penalty).collect();
+        self
     }
 
     /// c of what a pull consumed.
@@ -55,7 +67,14 @@ impl Price {
 
     /// lambda of the limit a pull ran into.
     pub fn penalty(&self, limit: Limit) -> f64 {
-        self.penalty.at(limit.get() / self.unit)
+        let limit = limit.get();
+        let place = self
+            .table
+            .binary_search_by(|(own, _)| own.total_cmp(&limit));
+        place.map_or_else(
+            |_| self.penalty.at(limit / self.unit),
+            |place| self.table[place].1,
+        )
     }
 
     /// Consumption per x.
@@ -110,6 +129,21 @@ mod tests {
         assert_eq!(price.penalty(limit(0.6)), 6.0);
         assert_eq!(price.check(limit(0.9)), Ok(vec![]));
         assert_eq!(price.penalty_jumps(limit(0.9)), [limit(0.5)]);
+    }
+
+    #[test]
+    fn penalties_at_known_limits_are_those_of_the_expression() {
+        let plain = Price::new("x", "x / 10 if x <= 0.5 else 10 * x", 3.0).unwrap();
+        let known = plain
+            .clone()
+            .tabulated(&LimitGrid::new([0.3, 1.5, 3.0]).unwrap());
+        for value in [0.1, 0.3, 1.0, 1.5, 1.5_f64.next_up(), 3.0, 4.0] {
+            assert_eq!(
+                known.penalty(limit(value)),
+                plain.penalty(limit(value)),
+                "{value}"
+            );
+        }
     }
 
     #[test]

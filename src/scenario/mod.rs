@@ -40,9 +40,9 @@ pub use fault::{Fault, Mistake};
 pub use features::Features;
 pub use model::{
     Budget, Calibrate, Command, Compare, Engines, Expect, External, FilledCommand, Forest, Guards,
-    Isolation, LaunchCommand, Levels, LimitSource, Limits, Nodes, Pin, Prices, Recorded, Reward,
-    Scenario, ScoreForm, ScorePlace, ScoreScale, ScoreSource, Slots, SshHost, StartRun, Stdin,
-    Target, TestPlan,
+    Isolation, LaunchCommand, Levels, LimitSource, Limits, Nodes, Pin, Prices, RecordedTarget,
+    Reward, Scenario, ScoreForm, ScorePlace, ScoreScale, ScoreSource, Slots, SshHost, StartRun,
+    Stdin, Target, TestPlan,
 };
 pub use template::Template;
 
@@ -51,7 +51,7 @@ pub use {
     crate::markup::shell_word,
     check::instances::find as find_instances,
     keys::schema,
-    stored::{Change, difference},
+    stored::{ScenarioChange, difference},
     template::{Filling, Piece},
 };
 

@@ -19,8 +19,8 @@ use crate::yaml::Span;
 
 pub use nodes::{Engines, LaunchCommand, Nodes, SshHost};
 pub use target::{
-    Command, Expect, External, FilledCommand, Forest, Isolation, Levels, Recorded, Reward,
-    ScoreForm, ScorePlace, ScoreScale, ScoreSource, Stdin, Surrogate, Target,
+    Command, Expect, External, FilledCommand, Forest, Isolation, Levels, RecordedTarget, Reward,
+    ScoreForm, ScorePlace, ScoreScale, ScoreSource, Stdin, SurrogateTarget, Target,
 };
 
 /// Everything that defines a run.

@@ -63,7 +63,7 @@ impl Scenario {
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
+pub struct ScenarioChange {
     /// The key, such as `limits.grid`.
     pub key: String,
     /// The old value. Null if there was none.
@@ -72,7 +72,7 @@ pub struct Change {
     pub after: Value,
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for ScenarioChange {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |value: &Value| match value {
             Value::Null => "(nothing)".to_owned(),
@@ -88,14 +88,14 @@ impl fmt::Display for Change {
 }
 
 /// How two stored scenarios differ, apart from the budget, which may change during a run.
-pub fn difference(before: &Value, after: &Value) -> Vec<Change> {
+pub fn difference(before: &Value, after: &Value) -> Vec<ScenarioChange> {
     let mut changes = vec![];
     compare("", before, after, &mut changes);
     changes.retain(|change| change.key != "budget" && !change.key.starts_with("budget."));
     changes
 }
 
-fn compare(key: &str, before: &Value, after: &Value, changes: &mut Vec<Change>) {
+fn compare(key: &str, before: &Value, after: &Value, changes: &mut Vec<ScenarioChange>) {
     match (before, after) {
         (Value::Object(old), Value::Object(new)) => {
             let mut keys: Vec<&String> = old.keys().chain(new.keys()).collect();
@@ -116,7 +116,7 @@ fn compare(key: &str, before: &Value, after: &Value, changes: &mut Vec<Change>) 
             }
         }
         _ if before == after => {}
-        _ => changes.push(Change {
+        _ => changes.push(ScenarioChange {
             key: key.into(),
             before: before.clone(),
             after: after.clone(),
@@ -390,7 +390,7 @@ seed: 3
             .scenario
     }
 
-    fn changed(from: &str, to: &str) -> Vec<Change> {
+    fn changed(from: &str, to: &str) -> Vec<ScenarioChange> {
         assert!(BASE.contains(from));
         difference(
             &scenario(BASE).stored(),

@@ -29,7 +29,7 @@ pub struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// The instance as a list of AClib has it: its name, and what else stands on its line. 0 stands for nothing.
+    /// The instance as a list of AClib has it: its name, and the rest of its line. 0 if there is nothing else.
     fn instance_words(&self) -> (&str, &str) {
         let words = self.instance.unwrap_or("0").trim();
         let (name, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));

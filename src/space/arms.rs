@@ -27,7 +27,7 @@ pub enum SpaceError {
         before: usize,
     },
     /// No arm at all.
-    #[error("there is not an arm")]
+    #[error("there are no arms")]
     Empty,
 }
 

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-use super::result::{Curve, Estimate, Standing};
+use super::result::{Estimate, MeanCurve, Standing};
 use super::table::grouped;
 use crate::markup::escaped;
 
@@ -65,7 +65,7 @@ impl Sum {
         standings.iter().any(|of| !self.curve(of).is_empty())
     }
 
-    fn curve(self, of: &Standing) -> &Curve {
+    fn curve(self, of: &Standing) -> &MeanCurve {
         match self {
             Self::Regret => &of.curve,
             Self::Reward => &of.reward_curve,
@@ -239,7 +239,7 @@ fn draw_axes(svg: &mut String, x: &Axis, y: &Axis, sum: Sum) {
     );
 }
 
-fn draw_curve(svg: &mut String, curve: &Curve, place: usize, x: &Axis, y: &Axis) {
+fn draw_curve(svg: &mut String, curve: &MeanCurve, place: usize, x: &Axis, y: &Axis) {
     let (colour, dash) = style(place);
     let path = |values: &mut dyn Iterator<Item = (u64, f64)>| {
         values.fold(String::new(), |mut path, (round, value)| {

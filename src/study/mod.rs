@@ -1,7 +1,7 @@
 //! Compares policies over repetitions: regret, share of censored rounds, and quality of the answer.
 //!
 //! Regret needs known gains, which only targets in virtual time have. Real runs ([`RealStudy`]) are compared by reward
-//! and gain. A [`Setting`] is one problem with its limits and prices. Every policy plays every setting `repetitions`
+//! and gain. A [`StudySetting`] is one problem with its limits and prices. Every policy plays every setting `repetitions`
 //! times, and in the same repetition all policies meet the same random numbers. Repetitions run on all cores and are
 //! combined in order, so that the number of threads changes nothing.
 
@@ -25,7 +25,7 @@ pub use figure::{Sum, figure};
 pub use progress::{Show, StudyProgress};
 pub use real::{RealError, RealStudy, file_name};
 pub use result::Standing;
-pub use setting::Setting;
+pub use setting::StudySetting;
 pub use table::{curves_csv, summary_csv, text};
 pub use workers::{VirtualStudy, play_all};
 
@@ -41,7 +41,7 @@ mod tests {
         let limits = Grid::parse("recovered").unwrap().limits(problem);
         let known = Problem::new(problem.arms(), limits, Synthetic::price()).unwrap();
         let target = Box::new(Synthetic::new(problem));
-        let setting = Setting::new("poscorr".into(), "recovered".into(), known, target);
+        let setting = StudySetting::new("poscorr".into(), "recovered".into(), known, target);
         let policies = ["joint-ts", "uniform"].map(|name| PolicyKind::parse(name).unwrap());
         let plan = VirtualStudy {
             settings: vec![setting],

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use rand::Rng;
 
-use super::setting::{Regrets, Setting};
+use super::setting::{Regrets, StudySetting};
 use super::virtual_time::{self, Flying, VirtualRun};
 use crate::policy::{Policy, PolicyKind};
 use crate::round::{Observation, Price, Purpose, Round, Seen, randomness};
@@ -35,7 +35,7 @@ pub(super) fn seed_of(seed: u64, repetition: u64) -> u64 {
 /// Plays all rounds up to the last checkpoint with `slots` pulls in flight. Reports regularly how many more were
 /// played.
 pub(super) fn play(
-    setting: &Setting,
+    setting: &StudySetting,
     policy: &PolicyKind,
     (seed, slots): (u64, usize),
     checkpoints: &[u64],
@@ -66,7 +66,7 @@ pub(super) fn play(
 /// A policy that plays. It has no [`State`](crate::orchestrator::State) around it: that keeps every observation, and a repetition
 /// may have millions.
 struct Repetition<'a> {
-    setting: &'a Setting,
+    setting: &'a StudySetting,
     policy: Box<dyn Policy>,
     seed: u64,
     launched: u64,

@@ -29,7 +29,7 @@ pub struct Spread {
 }
 
 /// A sum over the rounds: round, mean over repetitions, standard error.
-pub type Curve = Vec<(u64, f64, Option<f64>)>;
+pub type MeanCurve = Vec<(u64, f64, Option<f64>)>;
 
 /// How one policy did on one setting.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,11 +63,11 @@ pub struct Standing {
     /// Regret of the pair recommended at the end. Unknown if a repetition ended without a recommendation.
     pub simple_regret: Estimate,
     /// Cumulative regret over the rounds. Empty if it is unknown.
-    pub curve: Curve,
+    pub curve: MeanCurve,
     /// Cumulative reward over the rounds.
-    pub reward_curve: Curve,
+    pub reward_curve: MeanCurve,
     /// Cumulative gain over the rounds.
-    pub gain_curve: Curve,
+    pub gain_curve: MeanCurve,
     /// The policy with the options that differ from its defaults: `rcucb:alpha=0.25`.
     #[serde(skip)]
     pub label: String,

@@ -10,7 +10,7 @@ use crate::round::{ArmId, Limit, Pull};
 use crate::target::VirtualTarget;
 
 /// What policies are compared on.
-pub struct Setting {
+pub struct StudySetting {
     /// The problem as the user named it.
     pub name: String,
     /// The grid as the user named it.
@@ -38,7 +38,7 @@ pub struct Best {
     pub censored: f64,
 }
 
-impl Setting {
+impl StudySetting {
     /// Computes the gain of every pair.
     pub fn new(
         name: String,
@@ -90,12 +90,12 @@ impl Setting {
 
 /// Regrets of pulls: those on the grid from the table, others (z-RCUCB makes its own limits) computed once each.
 pub(super) struct Regrets<'a> {
-    setting: &'a Setting,
+    setting: &'a StudySetting,
     off_grid: HashMap<(ArmId, u64), f64>,
 }
 
 impl<'a> Regrets<'a> {
-    pub(super) fn new(setting: &'a Setting) -> Self {
+    pub(super) fn new(setting: &'a StudySetting) -> Self {
         Self {
             setting,
             off_grid: HashMap::new(),
@@ -104,7 +104,7 @@ impl<'a> Regrets<'a> {
 
     /// nu* - nu(i, tau). Negative if a limit off the grid is better than any on it.
     pub(super) fn of(&mut self, pull: Pull) -> f64 {
-        let Setting {
+        let StudySetting {
             problem,
             target,
             gains,

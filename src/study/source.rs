@@ -1,7 +1,7 @@
 //! Where settings come from: the paper, or a scenario.
 
 use super::error::StudyError;
-use super::setting::Setting;
+use super::setting::StudySetting;
 use crate::journal::{Learned, OutcomeRecord};
 use crate::orchestrator::{Next, Plan, State};
 use crate::policy::Problem;
@@ -19,7 +19,7 @@ pub(super) fn limits_of(scenario: &Scenario) -> Result<LimitGrid, StudyError> {
     scenario.limits.from.grid().ok_or(StudyError::Calibrated)
 }
 
-impl Setting {
+impl StudySetting {
     /// One of the paper's problems on one of its grids, at its prices.
     pub fn of_paper(problem: SyntheticProblem, grid: Grid) -> Self {
         let target = Synthetic::new(problem);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::result::{Curve, Estimate, Standing};
+use super::result::{Estimate, MeanCurve, Standing};
 use super::setting::Best;
 
 /// Widest bar, in characters.
@@ -273,7 +273,7 @@ pub fn curves_csv(standings: &[Standing], to: impl Write) -> io::Result<()> {
         let parameters = parameters(standing);
         // All of them have the same rounds, but the regret of real runs is unknown.
         for (place, (round, ..)) in standing.gain_curve.iter().enumerate() {
-            let point = |curve: &Curve| match curve.get(place) {
+            let point = |curve: &MeanCurve| match curve.get(place) {
                 Some((_, mean, se)) => [mean.to_string(), or_empty(*se)],
                 None => [String::new(), String::new()],
             };

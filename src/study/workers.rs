@@ -9,13 +9,13 @@ use super::curve::checkpoints;
 use super::play::{play, seed_of};
 use super::progress::StudyProgress;
 use super::result::{Repetitions, Standing};
-use super::setting::Setting;
+use super::setting::StudySetting;
 use crate::policy::PolicyKind;
 
 /// What a study plays.
 pub struct VirtualStudy {
     /// The settings to play on.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<StudySetting>,
     /// The policies that play.
     pub policies: Vec<PolicyKind>,
     /// Rounds of a repetition.
@@ -40,7 +40,7 @@ impl VirtualStudy {
     }
 
     /// The setting and policy with this number, counted setting by setting.
-    fn meeting(&self, number: usize) -> (&Setting, &PolicyKind) {
+    fn meeting(&self, number: usize) -> (&StudySetting, &PolicyKind) {
         let policies = self.policies.len();
         (
             &self.settings[number / policies],

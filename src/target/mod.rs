@@ -33,7 +33,7 @@ pub mod wrapper;
 pub use crate::round::{Guard, Inexact};
 pub use outcome::{Failing, Measured, Outcome};
 pub use prepare::{PrepareError, PreparedTarget, prepare};
-pub use runner::{Cancel, Enforcement, Runner, Running};
+pub use runner::{Cancel, Enforcement, RunFuture, Runner};
 pub use running::{Ended, Ending, Ends, SlotPool, Start, Target};
 
 #[doc(hidden)]

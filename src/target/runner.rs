@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 const INSIST: Duration = Duration::from_millis(5);
 
 /// The report of a command, available once it has ended.
-pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Report, LimitError>> + Send + 'a>>;
+pub type RunFuture<'a> = Pin<Box<dyn Future<Output = Result<Report, LimitError>> + Send + 'a>>;
 
 /// Runs commands under limits, one at a time.
 ///
@@ -31,7 +31,7 @@ pub trait Runner: Send {
         launch: &'a Launch,
         limits: &'a Limits,
         cancel: &'a Cancel,
-    ) -> Running<'a>;
+    ) -> RunFuture<'a>;
 
     /// How exactly it enforces limits.
     fn enforcement(&self) -> Enforcement;
@@ -111,7 +111,7 @@ impl Runner for Supervisor {
         launch: &'a Launch,
         limits: &'a Limits,
         cancel: &'a Cancel,
-    ) -> Running<'a> {
+    ) -> RunFuture<'a> {
         Box::pin(async move {
             let canceller = self.canceller();
             let run = Self::run(self, launch, limits);

@@ -1,11 +1,11 @@
 //! Wrappers of AClib, ParamILS, SMAC and irace: what their result lines say. Pure functions.
 //!
 //! ```
-//! use captime::target::wrapper::{Status, result_of};
+//! use captime::target::wrapper::{WrapperStatus, result_of};
 //!
 //! let stdout = "c some log\nResult for ParamILS: SAT, 1.25, 0, 0, 12345\n";
 //! let result = result_of(stdout).unwrap();
-//! assert_eq!((result.status, result.runtime), (Status::Sat, Some(1.25)));
+//! assert_eq!((result.status, result.runtime), (WrapperStatus::Sat, Some(1.25)));
 //! ```
 
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ use regex::Regex;
 
 /// How a run ended, by its wrapper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum WrapperStatus {
     /// Solved: the instance is satisfiable.
     Sat,
     /// Solved: the instance is unsatisfiable.
@@ -35,7 +35,7 @@ pub enum Status {
 #[derive(Debug, Clone, PartialEq)]
 pub struct WrapperResult {
     /// How the run ended.
-    pub status: Status,
+    pub status: WrapperStatus,
     /// Seconds, if given.
     pub runtime: Option<f64>,
     /// What is minimised if time is not, if given.
@@ -75,7 +75,7 @@ pub fn result_of(stdout: &str) -> Option<WrapperResult> {
 
 fn crashed(misc: impl Into<String>) -> WrapperResult {
     WrapperResult {
-        status: Status::Crashed,
+        status: WrapperStatus::Crashed,
         runtime: None,
         cost: None,
         misc: misc.into(),
@@ -83,15 +83,15 @@ fn crashed(misc: impl Into<String>) -> WrapperResult {
     }
 }
 
-fn status(word: &str) -> Option<Status> {
+fn status(word: &str) -> Option<WrapperStatus> {
     match word.to_ascii_uppercase().as_str() {
-        "SAT" => Some(Status::Sat),
-        "UNSAT" => Some(Status::Unsat),
-        "SUCCESS" => Some(Status::Success),
-        "TIMEOUT" => Some(Status::Timeout),
-        "CRASHED" => Some(Status::Crashed),
-        "ABORT" => Some(Status::Abort),
-        "MEMOUT" | "MEMORYOUT" => Some(Status::Memout),
+        "SAT" => Some(WrapperStatus::Sat),
+        "UNSAT" => Some(WrapperStatus::Unsat),
+        "SUCCESS" => Some(WrapperStatus::Success),
+        "TIMEOUT" => Some(WrapperStatus::Timeout),
+        "CRASHED" => Some(WrapperStatus::Crashed),
+        "ABORT" => Some(WrapperStatus::Abort),
+        "MEMOUT" | "MEMORYOUT" => Some(WrapperStatus::Memout),
         _ => None,
     }
 }
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn result(line: &str) -> (Status, Option<f64>, Option<f64>, String) {
+    fn result(line: &str) -> (WrapperStatus, Option<f64>, Option<f64>, String) {
         let result = result_of(line).unwrap();
         (result.status, result.runtime, result.cost, result.misc)
     }
@@ -173,20 +173,30 @@ mod tests {
             "Result of this algorithm run:",
         ] {
             let line = format!("{head} SAT, 1.5, 10, 0.25, 77, some, data");
-            let expected = (Status::Sat, Some(1.5), Some(0.25), "some, data".to_owned());
+            let expected = (
+                WrapperStatus::Sat,
+                Some(1.5),
+                Some(0.25),
+                "some, data".to_owned(),
+            );
             assert_eq!(result(&line), expected, "{head}");
         }
         let short = result("Result for GPS: TIMEOUT, 5, 99, cut off");
         assert_eq!(
             short,
-            (Status::Timeout, Some(5.0), Some(99.0), "cut off".to_owned())
+            (
+                WrapperStatus::Timeout,
+                Some(5.0),
+                Some(99.0),
+                "cut off".to_owned()
+            )
         );
     }
 
     #[test]
     fn the_last_line_counts_and_nonsense_is_a_crash() {
         let two = "Result for SMAC: SAT, 1, 0, 0, 1\nResult for SMAC: TIMEOUT, 9, 0, 0, 1\n";
-        assert_eq!(result(two).0, Status::Timeout);
+        assert_eq!(result(two).0, WrapperStatus::Timeout);
         assert_eq!(result_of("no result here\n"), None);
         for line in [
             "Result for ParamILS: SAT, 1.5",
@@ -195,7 +205,7 @@ mod tests {
             "Result of this algorithm run: {\"runtime\": 3}",
             "Result of this algorithm run: {\"status\": ",
         ] {
-            assert_eq!(result(line).0, Status::Crashed, "{line}");
+            assert_eq!(result(line).0, WrapperStatus::Crashed, "{line}");
         }
     }
 
@@ -204,7 +214,12 @@ mod tests {
         let line = "Result of this algorithm run: {\"status\": \"SUCCESS\", \"cost\": \"12.5\", \"runtime\": 3.2, \"misc\": \"ok\"}";
         assert_eq!(
             result(line),
-            (Status::Success, Some(3.2), Some(12.5), "ok".to_owned())
+            (
+                WrapperStatus::Success,
+                Some(3.2),
+                Some(12.5),
+                "ok".to_owned()
+            )
         );
         let bare = "Result of this algorithm run: SUCCESS, 3.2, 0, 12.5, 1";
         assert_eq!(result(bare).2, Some(12.5));

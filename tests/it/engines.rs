@@ -24,7 +24,7 @@ fn data_that_an_engine_cannot_learn_from_are_refused_before_the_first_pull() {
         (
             "predict: zone, engine: smartcore",
             gaps,
-            "captime: houses.csv: engine `smartcore` cannot deal with missing numbers, and column `size` has some\n",
+            "captime: houses.csv: engine `smartcore` cannot handle missing numbers, and column `size` has some\n",
             "  hint: use the engine `builtin`, or drop the column\n",
         ),
     ] {

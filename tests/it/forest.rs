@@ -148,7 +148,7 @@ fn classes_are_told_apart_by_every_engine_that_can() {
         let with_gaps = [&args[..], &["--engine", engine]].concat();
         let said = refusal(&with_gaps);
         assert!(
-            said.contains("cannot deal with missing numbers, and column `Acidity`"),
+            said.contains("cannot handle missing numbers, and column `Acidity`"),
             "{said}"
         );
         let whole = [&with_gaps[..], &["--drop", "Acidity,To_Water"]].concat();

@@ -261,8 +261,8 @@ pub enum EngineError {
         /// The reason.
         why: &'static str,
     },
-    /// It cannot deal with missing numbers.
-    #[error("engine `{}` cannot deal with missing numbers, and column `{column}` has some", engine.name())]
+    /// It cannot handle missing numbers.
+    #[error("engine `{}` cannot handle missing numbers, and column `{column}` has some", engine.name())]
     Missing {
         /// The engine.
         engine: EngineKind,

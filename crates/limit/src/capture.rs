@@ -112,7 +112,7 @@ impl Stream {
         self.is_open
     }
 
-    /// Takes what is still in the pipe, without waiting for its end: a process may hold it open for ever.
+    /// Takes what is still in the pipe, without waiting for its end: a process may hold it open forever.
     pub(super) fn finish(mut self, buffer: &mut [u8]) -> Captured {
         // No writer is alive, so this ends after at most a pipe's worth; the bound is for one that escaped.
         for _ in 0..64 {

@@ -37,7 +37,7 @@ impl Donors {
             .flat_map(|(arm, _)| evidence.reaching(arm, limit.get()))
             .filter(|run| !run.is_failed)
             .map(|run| {
-                let ended = run.consumption.unwrap_or(f64::INFINITY);
+                let ended = run.consumption().unwrap_or(f64::INFINITY);
                 (ended, run.gain(limit, price))
             })
             .collect();
@@ -86,11 +86,11 @@ pub(super) fn under(evidence: &Evidence, limit: Limit, price: &Price) -> Vec<Arm
     let instances: BTreeSet<u32> = evidence
         .pulled()
         .flat_map(|(_, runs)| runs)
-        .filter_map(|run| run.instance)
+        .filter_map(FinishedRun::instance)
         .collect();
     let has_instances = instances.len() >= LEAST_INSTANCES;
     let of_arm = |(arm, runs): (ArmId, &[FinishedRun])| {
-        let known = |run: &FinishedRun| Some((run.instance, gain(run, limit, price, &donors)?));
+        let known = |run: &FinishedRun| Some((run.instance(), gain(run, limit, price, &donors)?));
         let known = runs.iter().filter_map(known);
         let (mut gains, mut by_instance) = (vec![], BTreeMap::<u32, [(f64, f64); 2]>::new());
         for (instance, (gain, is_known)) in known {

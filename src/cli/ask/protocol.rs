@@ -144,7 +144,7 @@ impl<'s> AskSession<'s> {
             }
             Seen::Censored { at } => Outcome::of(observation, Some(at.get()), Measured::default()),
             Seen::Failed => Outcome {
-                failure: Some(Failing::new("told")),
+                failure: Some(Failing::new("reported by your program")),
                 ..Outcome::of(observation, None, Measured::default())
             },
         };

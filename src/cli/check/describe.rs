@@ -558,7 +558,7 @@ fn sample_arms(scenario: &mut Scenario) -> Vec<usize> {
     listed_samples(seed, scenario.space.len(), 3)
 }
 
-/// Of a list of so many arms: the places of the default arm and of others, drawn by the seed. However many are wanted, the first three are the same.
+/// Of a list of this many arms: the places of the default arm and of others, drawn by the seed. However many are wanted, the first three are the same.
 pub(super) fn listed_samples(seed: u64, arms: usize, count: usize) -> Vec<usize> {
     let others = arms - 1;
     let mut rng = randomness(seed, Round(0), Purpose::Choose);

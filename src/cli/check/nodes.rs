@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::super::{Failure, runtime};
-use crate::cluster::{ClusterError, Slots, StartError, start_slots};
+use crate::cluster::{ClusterError, StartError, StartedSlots, start_slots};
 use crate::markup::Visible;
 use crate::scenario::{Pin, Scenario};
 use crate::target::{PreparedTarget, prepare};
@@ -25,7 +25,10 @@ pub(super) fn run(scenario: &Scenario) -> Result<(), Failure> {
 }
 
 /// Starts the slots of a dry run: one here, or all on the nodes, with a line for each node.
-pub(super) async fn start(scenario: &Scenario, target: PreparedTarget) -> Result<Slots, Failure> {
+pub(super) async fn start(
+    scenario: &Scenario,
+    target: PreparedTarget,
+) -> Result<StartedSlots, Failure> {
     let started = start_slots(scenario, target, 1, Pin::Never).await;
     let mut to = Visible(std::io::stdout().lock());
     // Its reasons are printed like those of any other node.

@@ -10,7 +10,7 @@ use super::super::Failure;
 use crate::answer::{self, NodeRow, Verdict};
 use crate::journal::{EndReason, FILE};
 use crate::markup::visible;
-use crate::orchestrator::State;
+use crate::orchestrator::Tally;
 use crate::policy::Recommendation;
 use crate::progress::{Account, Words, gain_in_words, node_in_words};
 use crate::quantity;
@@ -21,7 +21,8 @@ use crate::target::paste::{Paster, command_line, use_line};
 /// Everything the summary shows.
 pub(in crate::cli) struct RunSummary<'a> {
     pub(in crate::cli) scenario: &'a Scenario,
-    pub(in crate::cli) state: &'a State,
+    pub(in crate::cli) tally: Tally,
+    pub(in crate::cli) nodes: &'a [NodeRow],
     pub(in crate::cli) account: &'a Account,
     pub(in crate::cli) words: &'a Words<'a>,
     pub(in crate::cli) folder: &'a Path,
@@ -90,12 +91,11 @@ impl RunSummary<'_> {
 
     /// A line for every node, and what to do if they differ.
     fn write_nodes(&self, to: &mut dyn Write) -> Result<()> {
-        let rows = self.state.nodes().rows();
-        for row in &rows {
+        for row in self.nodes {
             writeln!(to, "node      {}", node_in_words(row))?;
         }
         let is_notable = |row: &NodeRow| row.pace.is_some_and(|pace| pace.is_notable);
-        if rows.iter().any(is_notable) && self.scenario.compare == Compare::AsMeasured {
+        if self.nodes.iter().any(is_notable) && self.scenario.compare == Compare::AsMeasured {
             let advice = "nodes differ in speed; `compare: by-node` corrects for it";
             writeln!(to, "warning   {advice}")?;
         }
@@ -103,7 +103,7 @@ impl RunSummary<'_> {
     }
 
     fn write_consumed(&self, to: &mut dyn Write) -> Result<()> {
-        let tally = self.state.tally();
+        let tally = self.tally;
         writeln!(to, "rounds    {}", Words::tally(tally))?;
         if let (1.., Some(start)) = (tally.earlier, &self.scenario.start_run) {
             let (rounds, run) = (tally.earlier, visible(&start.path));
@@ -169,7 +169,7 @@ impl RunSummary<'_> {
     }
 
     pub(in crate::cli) fn write_json(&self, to: &mut dyn Write) -> Result<()> {
-        let tally = self.state.tally();
+        let tally = self.tally;
         let best = self.verdict.best.map(|best| best_json(self.scenario, best));
         let failures: Vec<_> = self
             .account
@@ -201,7 +201,7 @@ impl RunSummary<'_> {
 
     /// The scenario is wrong: the command line and the stderr of a pull that failed.
     pub(in crate::cli) fn hopeless(&self) -> Failure {
-        let failed = quantity::counted(self.state.tally().failed, "pull");
+        let failed = quantity::counted(self.tally.failed, "pull");
         let mut text = format!("the first {failed} all failed, so the scenario is probably wrong");
         // Writing to a string cannot fail.
         if let Some((reason, failures)) = self.account.worst().first() {

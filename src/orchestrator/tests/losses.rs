@@ -146,7 +146,7 @@ fn several_runs_take_turns_and_one_that_loses_pulls_holds_up_the_others() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let runs = folders.iter().map(|folder| {
         let journal = Appender::create(folder.path(), &header(), Syncing::Outcomes).unwrap();
-        let opened = Opened {
+        let opened = OpenedRun {
             state: State::new(plan("uniform")),
             progress: Progress::default(),
             journal,

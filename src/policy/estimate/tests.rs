@@ -1,4 +1,5 @@
 use super::*;
+use crate::policy::Recommend;
 use crate::round::LimitGrid;
 use proptest::prelude::*;
 
@@ -103,6 +104,31 @@ proptest! {
             for (stat, gain) in estimates.of_arm(arm).iter().zip(gains).filter(|(stat, _)| stat.count > 0) {
                 prop_assert!((stat.net / f64::from(stat.count) - gain).abs() < 1e-9);
             }
+        }
+    }
+
+    /// An answer looks only at arms that changed since the last one, and rounds, rules and new arms come in any order.
+    #[test]
+    fn an_answer_does_not_depend_on_when_it_was_asked_before(
+        history in prop::collection::vec((any_observation(), 0..4), 1..60), kaplan_meier: bool,
+    ) {
+        let survival = if kaplan_meier { Survival::KaplanMeier } else { Survival::Restricted };
+        let fresh = || Estimates::new(&Problem { arms: 1, ..problem() }, survival);
+        let mut asked = fresh();
+        for (round, (seen, ask)) in history.iter().enumerate() {
+            asked.add_arms((seen.pull().arm.index() + 1).saturating_sub(asked.arms()));
+            asked.observe(Round(round as u64 + 1), seen);
+            let rule = match ask {
+                0 | 1 => Recommend::Safe,
+                2 => Recommend::Best,
+                _ => continue,
+            };
+            let mut anew = fresh();
+            anew.add_arms(asked.arms() - 1);
+            for (round, (seen, _)) in history[..=round].iter().enumerate() {
+                anew.observe(Round(round as u64 + 1), seen);
+            }
+            prop_assert_eq!(asked.answer(None, rule), anew.answer(None, rule));
         }
     }
 

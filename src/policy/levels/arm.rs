@@ -39,7 +39,7 @@ impl Cell {
 pub(super) enum Shown {
     /// It ended in this level and brought this much, from 0 to 1.
     Ended { level: usize, gain: f64 },
-    /// It outlived so many levels; it is taken to outlive `assumed`, if that is more.
+    /// It outlived this many levels; it is taken to outlive `assumed`, if that is more.
     Outlived { levels: usize, assumed: usize },
 }
 
@@ -138,7 +138,7 @@ impl Arm {
         difference(compared, shown)
     }
 
-    /// Takes it to outlive so many levels at these positions without a run there.
+    /// Takes it to outlive this many levels at these positions without a run there.
     pub(super) fn assume(
         &mut self,
         positions: &[usize],

@@ -141,7 +141,7 @@ impl Belief {
         self.update(arm);
     }
 
-    /// Takes an arm to outlive so many levels at these positions without running it there.
+    /// Takes an arm to outlive this many levels at these positions without running it there.
     pub(super) fn assume(&mut self, arm: usize, positions: &[usize], levels: usize) {
         let shape = (self.levels, self.instances);
         self.arms[arm].assume(positions, levels, shape);

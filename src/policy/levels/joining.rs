@@ -44,7 +44,7 @@ impl Joining {
         self.places.extend(known..known + count as u32);
     }
 
-    /// Lets arms join, once so many looks were affordable.
+    /// Lets arms join, once this many looks were affordable.
     pub(super) fn grow(&mut self, looks: f64) {
         let wanted = looks.powf(2.0 / 3.0) as usize;
         self.joined = self.joined.max(wanted.max(FIRST)).min(self.places.len());

@@ -16,12 +16,12 @@ use crate::round::{ArmId, Limit, Observation, Pull, Round, Seen};
 
 /// Runs that the pooled prior of a hazard or of a mean reward counts for.
 const PRIOR: f64 = 2.0;
-/// Draws are made as if everything had been seen so many times: among many arms, some draw of an arm that is hardly known is
+/// Draws are made as if everything had been seen this many times: among many arms, some draw of an arm that is hardly known is
 /// always the largest.
 const SURE: f64 = 2.0;
 /// With more pairs than this, curves are drawn for some arms only: the most promising and as many others.
 const ALL: usize = 2048;
-/// On an open space there are so many more arms than were tried: each is an invitation to leave the good ones alone.
+/// On an open space there are this many times as many arms as were tried: each is an invitation to leave the good ones alone.
 const RESERVE: usize = 20;
 /// Curves drawn for the interval of an explanation.
 const CURVES: usize = 400;

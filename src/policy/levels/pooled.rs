@@ -3,11 +3,11 @@
 use super::arm::Shown;
 use super::belief::MOST;
 
-/// An instance is hopeless at a limit once so many arms were cut off there and none ended; one arm in `RETRY` runs on it
+/// An instance is hopeless at a limit once this many arms were cut off there and none ended; one arm in `RETRY` runs on it
 /// all the same.
 const HOPELESS: u32 = 4;
 const RETRY: u64 = 10;
-/// A level is left out if runs outlived it on so many instances and none ended in it or below. Instances, not runs: all arms meet
+/// A level is left out if runs outlived it on this many instances and none ended in it or below. Instances, not runs: all arms meet
 /// the same ones first, and a single one that no arm solves says nothing about the level.
 const SILENT: usize = 8;
 /// The least that a run is charged for, as a part of the smallest limit.

@@ -26,7 +26,7 @@ use crate::round::{ArmId, Limit, Observation, Pull, Round, Seen};
 const DRAWS: (f64, f64) = (0.5, 2.0);
 /// Everything that arms share is fitted again whenever runs have grown by this part.
 const REFIT: f64 = 0.1;
-/// On an open space it begins with so many arms and takes so many more times the root of the runs at the largest limit that were
+/// On an open space it begins with this many arms and adds this many times the root of the runs at the largest limit that were
 /// spent.
 const FIRST_ARMS: usize = 200;
 const PACE: f64 = 60.0;

@@ -99,7 +99,7 @@ impl Baseline {
         }
     }
 
-    /// Learns it anew from all runs, each arm's hazards taken as `ratio(place, cell)` times the usual ones.
+    /// Learns it again from all runs, each arm's hazards taken as `ratio(place, cell)` times the usual ones.
     pub fn fit(&mut self, runs: &[PastRun], ratio: impl Fn(u32, usize) -> f64) {
         let all = self.tally(runs, &ratio, 1, |_| 0, |_, cell| self.mean(cell));
         // As if one run had ended in every cell and one had not.
@@ -201,7 +201,7 @@ struct CellSums {
 }
 
 impl CellSums {
-    /// Ends over time at risk, after adding so many ends and so much time to each cell.
+    /// Ends over time at risk, after adding these ends and this time to each cell.
     fn hazards(&self, prior: impl Fn(usize) -> (f64, f64)) -> Vec<f64> {
         let hazard = |(place, (ends, at_risk)): (usize, &(f64, f64))| {
             let (more_ends, more_risk) = prior(place % self.cells);

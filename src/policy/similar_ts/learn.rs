@@ -84,7 +84,7 @@ impl SimilarTs {
         self.baseline.again = self.surprise.ratio(1.0).min(1.0);
     }
 
-    /// Learns everything anew from all runs.
+    /// Learns everything again from all runs.
     pub(super) fn fit(&mut self, seed: u64) {
         if self.parameters.population {
             self.pool.newcomers(self.weights);

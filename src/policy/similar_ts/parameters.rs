@@ -18,13 +18,13 @@ pub struct Parameters {
     pub instances: bool,
     /// How many runs a prior counts for in a hazard; as many as is likely if not given.
     pub strength: Option<f64>,
-    /// Curves are drawn as if everything had been seen so many times: with very many arms, some draw of an arm that is
+    /// Curves are drawn as if everything had been seen this many times: with very many arms, some draw of an arm that is
     /// hardly known is always the largest.
     pub sure: f64,
     /// The share of the consumption that goes to runs at the largest limit, once that can be afforded and if there are
     /// instances.
     ///
-    /// The best pair often has a short limit, and whoever wants to know the best arm *at the largest limit* would wait for
+    /// The best pair often has a short limit, and if you want the best arm *at the largest limit*, you would wait for
     /// ever. Without instances (the paper's problems) the pair is all that is asked for.
     pub full: f64,
     /// How the answer is picked.

@@ -7,7 +7,7 @@ use super::evidence::Evidence;
 
 /// So many arms are thought about at a time.
 const MOST: usize = 4096;
-/// So many newcomers are looked at whenever everything is learned anew.
+/// How many newcomers are considered whenever everything is learned again.
 const NEWCOMERS: usize = 1024;
 
 /// One arm that is thought about.
@@ -85,7 +85,7 @@ pub(super) struct Pool {
     pub members: Vec<Member>,
     arms: usize,
     cells: usize,
-    /// Where an arm stands; empty where all arms are members, each at its own place.
+    /// The place of every arm; empty if all arms are members, each at its own place.
     places: HashMap<u32, u32>,
     /// How far the walk through all arms has come.
     walked: u64,
@@ -114,7 +114,7 @@ impl Pool {
         self.arms <= MOST
     }
 
-    /// Where an arm stands, if it is a member.
+    /// The place of an arm, if it is a member.
     pub fn find(&self, arm: usize) -> Option<usize> {
         if self.is_whole() {
             return (arm < self.arms).then_some(arm);
@@ -122,7 +122,7 @@ impl Pool {
         self.places.get(&(arm as u32)).map(|place| *place as usize)
     }
 
-    /// Where an arm stands; it becomes a member if it was none.
+    /// The place of an arm; it becomes a member if it was none.
     pub fn place(&mut self, arm: usize, weights: Weights) -> usize {
         if self.is_whole() {
             return arm;

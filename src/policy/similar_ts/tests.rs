@@ -50,14 +50,14 @@ fn takes(arm: usize, instance: u32, round: u64, is_echo: bool) -> f64 {
     -(1.0 - share).ln() * mean
 }
 
-/// Plays so many rounds; gives the policy and its pulls.
+/// Plays this many rounds; returns the policy and its pulls.
 fn play(text: &str, rounds: u64, is_echo: bool, seed: u64) -> (SimilarTs, Vec<Pull>) {
     play_on(text, rounds, seed, |pull, instance, number| {
         takes(pull.arm.index(), instance, number, is_echo)
     })
 }
 
-/// Plays so many rounds on runs that take what `takes` says of pull, instance and round.
+/// Plays this many rounds on runs that take what `takes` says of pull, instance and round.
 fn play_on(
     text: &str,
     rounds: u64,

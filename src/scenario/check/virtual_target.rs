@@ -6,7 +6,7 @@ use crate::regular_file;
 use crate::round::LimitGrid;
 use crate::scenario::Fault;
 use crate::scenario::keys;
-use crate::scenario::model::{LimitSource, Recorded, Surrogate, resolve};
+use crate::scenario::model::{LimitSource, RecordedTarget, SurrogateTarget, resolve};
 use crate::scenario::raw::{Node, Raw};
 use crate::simulated::synthetic::{Grid, SyntheticProblem};
 use crate::simulated::{TargetError, recorded, synthetic};
@@ -34,15 +34,15 @@ pub(super) fn synthetic(check: &mut Check<'_>, node: &Node) -> Option<synthetic:
     })
 }
 
-pub(super) fn recorded(check: &mut Check<'_>, node: &Node) -> Option<Recorded> {
+pub(super) fn recorded(check: &mut Check<'_>, node: &Node) -> Option<RecordedTarget> {
     let mut fields = Fields::of_target(check, node, &keys::RECORDED)?;
     let runs = runs(check, &mut fields);
     fields.finish(check);
     let (spec, test) = runs?;
-    Some(Recorded { spec, test })
+    Some(RecordedTarget { spec, test })
 }
 
-pub(super) fn surrogate(check: &mut Check<'_>, node: &Node) -> Option<Surrogate> {
+pub(super) fn surrogate(check: &mut Check<'_>, node: &Node) -> Option<SurrogateTarget> {
     let mut fields = Fields::of_target(check, node, &keys::SURROGATE)?;
     let read = runs(check, &mut fields);
     let arms = fields
@@ -53,7 +53,7 @@ pub(super) fn surrogate(check: &mut Check<'_>, node: &Node) -> Option<Surrogate>
     let (runs, test) = read?;
     let (arms, seed) = (arms?, seed?);
     let spec = recorded::SurrogateSpec { runs, arms, seed };
-    Some(Surrogate { spec, test })
+    Some(SurrogateTarget { spec, test })
 }
 
 /// Where recorded runs are, and the instances to keep back.
@@ -115,7 +115,7 @@ pub(super) fn synthetic_parts(spec: &synthetic::Spec) -> Option<(Space, LimitGri
 /// The arms of recorded runs: those that the scenario lists, or else the names in the file.
 pub(super) fn recorded_arms(
     check: &mut Check<'_>,
-    target: &Recorded,
+    target: &RecordedTarget,
     at: Span,
     arms: Option<&arms::Read>,
     limits: Option<&limits::Read>,
@@ -153,7 +153,7 @@ pub(super) fn recorded_arms(
 /// Limits and instances that a surrogate does not have, and files that do not fit its space.
 pub(super) fn check_surrogate(
     check: &mut Check<'_>,
-    target: &Surrogate,
+    target: &SurrogateTarget,
     at: Span,
     arms: Option<&arms::Read>,
     limits: Option<&limits::Read>,

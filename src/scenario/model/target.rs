@@ -29,9 +29,9 @@ pub enum Target {
     /// One of the paper's problems, in virtual time.
     Synthetic(synthetic::Spec),
     /// Recorded runs, replayed in virtual time.
-    Recorded(Recorded),
+    Recorded(RecordedTarget),
     /// Runs of any configuration, made from runs that were measured once, in virtual time.
-    Surrogate(Surrogate),
+    Surrogate(SurrogateTarget),
     /// Your own program runs the pulls, through `captime ask`.
     External(External),
 }
@@ -450,7 +450,7 @@ pub enum Levels {
 
 /// Recorded runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Recorded {
+pub struct RecordedTarget {
     /// Where they are.
     #[serde(flatten)]
     pub spec: recorded::Spec,
@@ -460,7 +460,7 @@ pub struct Recorded {
 
 /// Runs of any configuration, made from recorded ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Surrogate {
+pub struct SurrogateTarget {
     /// Where these are.
     #[serde(flatten)]
     pub spec: recorded::SurrogateSpec,
@@ -468,7 +468,7 @@ pub struct Surrogate {
     pub test: Vec<String>,
 }
 
-impl Surrogate {
+impl SurrogateTarget {
     /// Ready to run, without the instances that are kept back; none if that are all.
     #[doc(hidden)]
     pub fn open(&self, arms: &Space) -> Result<Option<recorded::Surrogate>, TargetError> {

@@ -380,7 +380,7 @@ fn hash(seed: u64, configuration: &str, instance: &str) -> u64 {
 
 /// How well made-up runs rank arms that were left out: Spearman's correlation of their PAR10 with the true one.
 ///
-/// Arms are left out in so many parts, each once; the others make their runs. `arms` has the parameters that count, and
+/// Arms are left out in this many parts, each once; the others make their runs. `arms` has the parameters that count, and
 /// the configurations of the recorded arms in their order.
 pub fn fidelity(recorded: &Recorded, arms: &Space, parts: usize, seed: u64) -> f64 {
     let (mut truth, mut made) = (vec![], vec![]);

@@ -5,11 +5,13 @@ use std::ops::Range;
 use serde_json::{Value as Json, json};
 
 use super::tree;
-use super::{Draft, Format, FormatError, Mistake, SpaceFile, WriteError, Written, digits_lost};
+use super::{
+    Draft, Format, FormatError, SpaceFile, SpaceMistake, WriteError, Written, digits_lost,
+};
 use crate::nearest::nearest;
 use crate::space::Value;
 use crate::space::open::{
-    Comparison, Domain, OpenParameter, OpenSpace, Rule, Spacing, Term, compare,
+    Domain, OpenParameter, OpenSpace, Relation, Rule, Spacing, Term, compare,
 };
 use crate::yaml::{Node, Raw};
 
@@ -26,7 +28,7 @@ const TYPES: &[&str] = &[
     "unparametrized",
 ];
 
-pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
+pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<SpaceMistake>> {
     let root = tree::parse(text).map_err(|mistake| vec![mistake])?;
     let mut draft = Draft::default();
     for node in list(&mut draft, &root, "hyperparameters", true) {
@@ -283,10 +285,10 @@ fn condition(draft: &mut Draft, node: &Node) -> Option<Rule> {
                 parts.iter().map(|part| condition(draft, part)).collect();
             return rules.map(if kind == "AND" { Rule::all } else { Rule::any });
         }
-        "EQ" => Comparison::Equal,
-        "NEQ" => Comparison::NotEqual,
-        "LT" => Comparison::Less,
-        "GT" => Comparison::More,
+        "EQ" => Relation::Equal,
+        "NEQ" => Relation::NotEqual,
+        "LT" => Relation::Less,
+        "GT" => Relation::More,
         "IN" => {
             let parent = named(draft, node, "parent")?;
             return one_of(draft, node, parent);
@@ -308,9 +310,9 @@ fn condition(draft: &mut Draft, node: &Node) -> Option<Rule> {
 fn forbidden(draft: &mut Draft, node: &Node) -> Option<Rule> {
     let (kind, at) = text(draft, node, "type")?;
     let legacy = |lambda: &str| match lambda {
-        "LT" | "LESS" => Some(Comparison::Less),
-        "EQ" | "EQUALS" => Some(Comparison::Equal),
-        "GT" | "GREATER" => Some(Comparison::More),
+        "LT" | "LESS" => Some(Relation::Less),
+        "EQ" | "EQUALS" => Some(Relation::Equal),
+        "GT" | "GREATER" => Some(Relation::More),
         _ => None,
     };
     let comparison = match kind {
@@ -324,11 +326,11 @@ fn forbidden(draft: &mut Draft, node: &Node) -> Option<Rule> {
             let parameter = named(draft, node, "name")?;
             return one_of(draft, node, parameter);
         }
-        "EQUALS" | "RELATION_EQ" => Comparison::Equal,
-        "CLAUSE_LT" | "RELATION_LT" => Comparison::Less,
-        "CLAUSE_LE" | "RELATION_LE" => Comparison::AtMost,
-        "CLAUSE_GT" | "RELATION_GT" => Comparison::More,
-        "CLAUSE_GE" | "RELATION_GE" => Comparison::AtLeast,
+        "EQUALS" | "RELATION_EQ" => Relation::Equal,
+        "CLAUSE_LT" | "RELATION_LT" => Relation::Less,
+        "CLAUSE_LE" | "RELATION_LE" => Relation::AtMost,
+        "CLAUSE_GT" | "RELATION_GT" => Relation::More,
+        "CLAUSE_GE" | "RELATION_GE" => Relation::AtLeast,
         "RELATION" => {
             let (lambda, at) = text(draft, node, "lambda")?;
             let Some(comparison) = legacy(lambda) else {
@@ -360,7 +362,7 @@ fn forbidden(draft: &mut Draft, node: &Node) -> Option<Rule> {
     if kind.starts_with("RELATION") {
         let (left, right) = (named(draft, node, "left")?, named(draft, node, "right")?);
         let is_category = |place: usize| draft.parameters[place].domain.categories().is_some();
-        if comparison == Comparison::Equal && (is_category(left) || is_category(right)) {
+        if comparison == Relation::Equal && (is_category(left) || is_category(right)) {
             return Some(Rule::Same {
                 left,
                 right,
@@ -396,12 +398,7 @@ fn unknown(draft: &mut Draft, name: &str, at: Range<usize>, known: &[&str]) {
     draft.mistake(at, error);
 }
 
-fn against(
-    draft: &mut Draft,
-    node: &Node,
-    parameter: usize,
-    comparison: Comparison,
-) -> Option<Rule> {
+fn against(draft: &mut Draft, node: &Node, parameter: usize, comparison: Relation) -> Option<Rule> {
     let Some(found) = node.get("value") else {
         let (section, key) = ("this entry".to_owned(), "value");
         draft.mistake(node.at.range(), FormatError::Missing { section, key });
@@ -585,17 +582,17 @@ fn condition_json(
         Rule::Compare(comparison, Term::Parameter(place), Term::Number(number)) => {
             let is_integer = matches!(space.parameters()[*place].domain, Domain::Integer { .. });
             match comparison {
-                Comparison::Equal => single("EQ", *place, number_json(*number)),
-                Comparison::NotEqual => single("NEQ", *place, number_json(*number)),
-                Comparison::Less => single("LT", *place, number_json(*number)),
-                Comparison::More => single("GT", *place, number_json(*number)),
-                Comparison::AtMost if is_integer => {
+                Relation::Equal => single("EQ", *place, number_json(*number)),
+                Relation::NotEqual => single("NEQ", *place, number_json(*number)),
+                Relation::Less => single("LT", *place, number_json(*number)),
+                Relation::More => single("GT", *place, number_json(*number)),
+                Relation::AtMost if is_integer => {
                     single("LT", *place, number_json(number.floor() + 1.0))
                 }
-                Comparison::AtLeast if is_integer => {
+                Relation::AtLeast if is_integer => {
                     single("GT", *place, number_json(number.ceil() - 1.0))
                 }
-                Comparison::AtMost | Comparison::AtLeast => refused(),
+                Relation::AtMost | Relation::AtLeast => refused(),
             }
         }
         _ => refused(),
@@ -652,23 +649,23 @@ fn clause_json(space: &OpenSpace, rule: &Rule, format: Format) -> Result<Json, W
         } => Ok(json!({"type": "RELATION_EQ", "left": name(*left), "right": name(*right)})),
         Rule::Compare(comparison, Term::Parameter(place), Term::Number(number)) => {
             let kind = match comparison {
-                Comparison::Equal => "EQUALS",
-                Comparison::Less => "CLAUSE_LT",
-                Comparison::AtMost => "CLAUSE_LE",
-                Comparison::More => "CLAUSE_GT",
-                Comparison::AtLeast => "CLAUSE_GE",
-                Comparison::NotEqual => return refused(),
+                Relation::Equal => "EQUALS",
+                Relation::Less => "CLAUSE_LT",
+                Relation::AtMost => "CLAUSE_LE",
+                Relation::More => "CLAUSE_GT",
+                Relation::AtLeast => "CLAUSE_GE",
+                Relation::NotEqual => return refused(),
             };
             Ok(json!({"type": kind, "name": name(*place), "value": number_json(*number)}))
         }
         Rule::Compare(comparison, Term::Parameter(left), Term::Parameter(right)) => {
             let kind = match comparison {
-                Comparison::Equal => "RELATION_EQ",
-                Comparison::Less => "RELATION_LT",
-                Comparison::AtMost => "RELATION_LE",
-                Comparison::More => "RELATION_GT",
-                Comparison::AtLeast => "RELATION_GE",
-                Comparison::NotEqual => return refused(),
+                Relation::Equal => "RELATION_EQ",
+                Relation::Less => "RELATION_LT",
+                Relation::AtMost => "RELATION_LE",
+                Relation::More => "RELATION_GT",
+                Relation::AtLeast => "RELATION_GE",
+                Relation::NotEqual => return refused(),
             };
             Ok(json!({"type": kind, "left": name(*left), "right": name(*right)}))
         }

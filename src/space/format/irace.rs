@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use super::{Draft, Format, FormatError, Mistake, SpaceFile, WriteError, Written, written_value};
+use super::{
+    Draft, Format, FormatError, SpaceFile, SpaceMistake, WriteError, Written, written_value,
+};
 use crate::space::open::{
-    Comparison, Dialect, Domain, OpenParameter, OpenSpace, Rule, Spacing, Term, parse_as,
-    parse_term,
+    Dialect, Domain, OpenParameter, OpenSpace, Relation, Rule, Spacing, Term, parse_as, parse_term,
 };
 
 /// One parsed line of the table.
@@ -44,7 +45,7 @@ fn without_comment(line: &str) -> &str {
     line
 }
 
-pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
+pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<SpaceMistake>> {
     #[derive(PartialEq)]
     enum Section {
         Table,
@@ -168,7 +169,7 @@ fn bounds(draft: &mut Draft, lines: &[Line], digits: Option<f64>) {
                 }
             }
             let waits = |term: &Term| {
-                let rule = Rule::Compare(Comparison::Equal, term.clone(), Term::Number(0.0));
+                let rule = Rule::Compare(Relation::Equal, term.clone(), Term::Number(0.0));
                 rule.parameters()
                     .iter()
                     .any(|parent| pending.contains(parent))
@@ -206,7 +207,7 @@ fn bounds(draft: &mut Draft, lines: &[Line], digits: Option<f64>) {
                     draft.mistake(line.domain_at.clone(), FormatError::Domain { name, error });
                 }
             }
-            for (term, comparison) in terms.into_iter().zip([Comparison::Less, Comparison::More]) {
+            for (term, comparison) in terms.into_iter().zip([Relation::Less, Relation::More]) {
                 if !matches!(term, Term::Number(_)) {
                     let rule = Rule::Compare(comparison, Term::Parameter(place), term);
                     // Without the parameters in its bounds it is inactive.

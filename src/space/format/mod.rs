@@ -124,7 +124,7 @@ pub struct Note {
 
 /// What is wrong with a file, and where.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Mistake {
+pub struct SpaceMistake {
     /// Where in the text.
     pub at: Range<usize>,
     /// What.
@@ -299,7 +299,7 @@ fn decode(bytes: &[u8]) -> Result<(String, Option<Note>), &'static str> {
 }
 
 /// Reads a space. Reports all mistakes at once.
-pub fn read(text: &str, format: Format) -> Result<SpaceFile, Vec<Mistake>> {
+pub fn read(text: &str, format: Format) -> Result<SpaceFile, Vec<SpaceMistake>> {
     match format {
         Format::Captime => native::read(text),
         Format::Pcs | Format::PcsOld => pcs::read(text),
@@ -353,7 +353,7 @@ struct Draft {
     condition_count: usize,
     forbid: Vec<Rule>,
     forbid_places: Vec<Range<usize>>,
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<SpaceMistake>,
     notes: Vec<Note>,
     /// Parameters that are there but have mistakes: what depends on them is no mistake of its own.
     unread: HashSet<String>,
@@ -371,7 +371,7 @@ impl Draft {
 
     fn mistake(&mut self, at: Range<usize>, error: impl Into<FormatError>) {
         let error = error.into();
-        self.mistakes.push(Mistake { at, error });
+        self.mistakes.push(SpaceMistake { at, error });
     }
 
     fn note(&mut self, at: Range<usize>, text: impl Into<String>) {
@@ -428,7 +428,7 @@ impl Draft {
         self.forbid_places.push(at);
     }
 
-    fn finish(mut self, whole: Range<usize>) -> Result<SpaceFile, Vec<Mistake>> {
+    fn finish(mut self, whole: Range<usize>) -> Result<SpaceFile, Vec<SpaceMistake>> {
         if !self.mistakes.is_empty() {
             return Err(self.sorted());
         }
@@ -460,7 +460,7 @@ impl Draft {
         }
     }
 
-    fn sorted(mut self) -> Vec<Mistake> {
+    fn sorted(mut self) -> Vec<SpaceMistake> {
         self.mistakes.sort_by_key(|mistake| mistake.at.start);
         self.mistakes
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::tree;
-use super::{Draft, FormatError, Mistake, SpaceFile, Written};
+use super::{Draft, FormatError, SpaceFile, SpaceMistake, Written};
 use crate::nearest::nearest;
 use crate::space::Value;
 use crate::space::open::{
@@ -17,12 +17,12 @@ const KEYS: &[&str] = &[
 ];
 
 /// Reads a file with `arms: {space: ..., forbid: ...}`, or with `space:` at its top.
-pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
+pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<SpaceMistake>> {
     let root = tree::parse(text).map_err(|mistake| vec![mistake])?;
     let arms = root.get("arms").unwrap_or(&root);
     let Some(space) = arms.get("space") else {
         let (section, key) = ("the file".to_owned(), "space");
-        return Err(vec![Mistake {
+        return Err(vec![SpaceMistake {
             at: arms.at.range(),
             error: FormatError::Missing { section, key },
         }]);
@@ -35,7 +35,7 @@ pub(crate) fn read_nodes(
     text: &str,
     space: &Node,
     forbid: Option<&Node>,
-) -> Result<SpaceFile, Vec<Mistake>> {
+) -> Result<SpaceFile, Vec<SpaceMistake>> {
     let mut draft = Draft::default();
     let Raw::Map(entries) = &space.value else {
         draft.expected(
@@ -77,7 +77,7 @@ pub(crate) fn read_rules(
     text: &str,
     forbid: &Node,
     of: &[OpenParameter],
-) -> Result<Vec<Rule>, Vec<Mistake>> {
+) -> Result<Vec<Rule>, Vec<SpaceMistake>> {
     let mut draft = Draft {
         parameters: of.to_vec(),
         ..Draft::default()
@@ -103,8 +103,8 @@ fn clauses(forbid: Option<&Node>) -> &[Node] {
 }
 
 /// Values of a configuration to start with.
-pub(crate) fn start_values(node: &Node) -> Result<Vec<(String, Value)>, Mistake> {
-    let wrong = |node: &Node, expected: &str| Mistake {
+pub(crate) fn start_values(node: &Node) -> Result<Vec<(String, Value)>, SpaceMistake> {
+    let wrong = |node: &Node, expected: &str| SpaceMistake {
         at: node.at.range(),
         error: FormatError::Expected {
             expected: expected.to_owned(),

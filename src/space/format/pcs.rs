@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::{
-    Draft, Format, FormatError, Mistake, SpaceFile, WriteError, Written, digits_lost, written_value,
+    Draft, Format, FormatError, SpaceFile, SpaceMistake, WriteError, Written, digits_lost,
+    written_value,
 };
 use crate::nearest::nearest;
 use crate::space::open::{
-    Comparison, Dialect, Domain, OpenParameter, OpenSpace, Rule, Spacing, Term, among, compare,
+    Dialect, Domain, OpenParameter, OpenSpace, Relation, Rule, Spacing, Term, among, compare,
     number_text, parse_as,
 };
 use crate::space::{Configuration, Value};
@@ -99,7 +100,7 @@ impl Piece<'_> {
     }
 }
 
-pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<Mistake>> {
+pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<SpaceMistake>> {
     let mut draft = Draft::default();
     let mut conditions = vec![];
     let mut clauses = vec![];
@@ -341,14 +342,14 @@ fn condition(draft: &mut Draft, piece: Piece<'_>) -> Option<Rule> {
     Some(Rule::any(any))
 }
 
-const COMPARISONS: &[(&str, Comparison)] = &[
-    ("==", Comparison::Equal),
-    ("!=", Comparison::NotEqual),
-    ("<=", Comparison::AtMost),
-    (">=", Comparison::AtLeast),
-    ("<", Comparison::Less),
-    (">", Comparison::More),
-    ("=", Comparison::Equal),
+const COMPARISONS: &[(&str, Relation)] = &[
+    ("==", Relation::Equal),
+    ("!=", Relation::NotEqual),
+    ("<=", Relation::AtMost),
+    (">=", Relation::AtLeast),
+    ("<", Relation::Less),
+    (">", Relation::More),
+    ("=", Relation::Equal),
 ];
 
 /// `parent in {a, b}`, `parent == a`, `parent > 3`.
@@ -544,7 +545,7 @@ pub(super) fn write(space: &OpenSpace, format: Format) -> Result<Written, WriteE
             Rule::Among {
                 codes, is_negated, ..
             } => !is_negated && (codes.len() == 1 || !is_old),
-            Rule::Compare(Comparison::Equal, Term::Parameter(_), Term::Number(_)) => true,
+            Rule::Compare(Relation::Equal, Term::Parameter(_), Term::Number(_)) => true,
             Rule::OneOf {
                 term: Term::Parameter(_),
                 is_negated,
@@ -669,15 +670,15 @@ fn test_text(
             let shown = number_text(*number);
             let name = name(*place)?;
             match comparison {
-                Comparison::Equal if is_clause => Ok(format!("{name}={shown}")),
+                Relation::Equal if is_clause => Ok(format!("{name}={shown}")),
                 _ if format == Format::PcsOld => refused(),
-                Comparison::AtMost if is_integer => {
+                Relation::AtMost if is_integer => {
                     Ok(format!("{name} < {}", number.floor() as i64 + 1))
                 }
-                Comparison::AtLeast if is_integer => {
+                Relation::AtLeast if is_integer => {
                     Ok(format!("{name} > {}", number.ceil() as i64 - 1))
                 }
-                Comparison::AtMost | Comparison::AtLeast => refused(),
+                Relation::AtMost | Relation::AtLeast => refused(),
                 comparison => Ok(format!("{name} {} {shown}", comparison.symbol())),
             }
         }

@@ -69,7 +69,7 @@ fn read_well(text: &str, format: Format) -> SpaceFile {
     read(text, format).unwrap_or_else(|mistakes| panic!("{}", shown(text, &mistakes)))
 }
 
-fn shown(text: &str, mistakes: &[Mistake]) -> String {
+fn shown(text: &str, mistakes: &[SpaceMistake]) -> String {
     let lines: Vec<String> = mistakes
         .iter()
         .map(|mistake| {

@@ -2,7 +2,7 @@
 
 use serde_saphyr::DuplicateKeyPolicy;
 
-use super::{FormatError, Mistake};
+use super::{FormatError, SpaceMistake};
 use crate::yaml::{self, Node, Raw};
 
 /// Deeper nesting is an error.
@@ -38,13 +38,13 @@ impl Node {
 }
 
 /// Reads one document.
-pub(super) fn parse(text: &str) -> Result<Node, Mistake> {
+pub(super) fn parse(text: &str) -> Result<Node, SpaceMistake> {
     // ConfigSpace marks tuples with Python's own tag. Here they are lists.
     let tag = "!!python/tuple";
     let plain = text.replace(tag, &" ".repeat(tag.len()));
     yaml::read(&plain, DEEPEST, MOST_NODES, DuplicateKeyPolicy::Error).map_err(|error| {
         let error = error.without_snippet();
-        Mistake {
+        SpaceMistake {
             at: error.location().map_or(0..0, |at| yaml::place(at).range()),
             error: FormatError::Syntax {
                 reason: yaml::reason(error),

@@ -227,7 +227,7 @@ impl Domain {
         })
     }
 
-    /// The same with values of at most so many digits after the point. Bounds with more are moved inwards. Only reals have digits.
+    /// The same with values of at most this many digits after the point. Bounds with more are moved inwards. Only reals have digits.
     pub fn with_digits(self, digits: f64) -> Result<Self, DomainError> {
         let Self::Real {
             low, high, spacing, ..

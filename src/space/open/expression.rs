@@ -13,7 +13,7 @@ use std::ops::Range;
 use super::OpenParameter;
 use super::domain::{Domain, MOST_VALUES};
 use super::expression_error::{DEEPEST, ExpressionError, Misread};
-use super::rule::{Comparison, Function, Operator, Rule, Term};
+use super::rule::{Function, Operator, Relation, Rule, Term};
 use super::tokens::{Token, tokens};
 use crate::nearest::nearest;
 
@@ -61,7 +61,7 @@ pub(in crate::space) fn parse_term(
 pub(in crate::space) fn compare(
     of: &[OpenParameter],
     parameter: usize,
-    comparison: Comparison,
+    comparison: Relation,
     text: &str,
 ) -> Result<Rule, ExpressionError> {
     let known = &of[parameter];
@@ -81,12 +81,12 @@ pub(in crate::space) fn compare(
         return number.map(as_numbers).ok_or_else(unknown);
     };
     let place = categories.place_of_text(text);
-    let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+    let is_equality = matches!(comparison, Relation::Equal | Relation::NotEqual);
     match (place, number) {
         (Some(place), _) if is_equality => Ok(Rule::Among {
             parameter,
             codes: vec![place],
-            is_negated: comparison == Comparison::NotEqual,
+            is_negated: comparison == Relation::NotEqual,
         }),
         (Some(place), _) if matches!(known.domain, Domain::Ordered(_)) => {
             let codes = (0..categories.values().len() as u32)
@@ -118,7 +118,7 @@ pub(in crate::space) fn among(
     let mut codes = vec![];
     let mut numbers = vec![];
     for (text, at) in values {
-        let rule = compare(of, parameter, Comparison::Equal, text);
+        let rule = compare(of, parameter, Relation::Equal, text);
         match rule.map_err(|error| Misread {
             at: at.clone(),
             error,
@@ -279,12 +279,12 @@ impl<'a> Parser<'a> {
     fn comparison(&mut self) -> Result<Placed, Misread> {
         let (left, left_at) = self.sum()?;
         let comparison = match self.peek() {
-            Token::Symbol("==") => Comparison::Equal,
-            Token::Symbol("!=") => Comparison::NotEqual,
-            Token::Symbol("<") => Comparison::Less,
-            Token::Symbol("<=") => Comparison::AtMost,
-            Token::Symbol(">") => Comparison::More,
-            Token::Symbol(">=") => Comparison::AtLeast,
+            Token::Symbol("==") => Relation::Equal,
+            Token::Symbol("!=") => Relation::NotEqual,
+            Token::Symbol("<") => Relation::Less,
+            Token::Symbol("<=") => Relation::AtMost,
+            Token::Symbol(">") => Relation::More,
+            Token::Symbol(">=") => Relation::AtLeast,
             Token::Keyword("in") => {
                 self.advance();
                 return self.list(left, left_at, false);
@@ -308,7 +308,7 @@ impl<'a> Parser<'a> {
 
     fn compared(
         &self,
-        comparison: Comparison,
+        comparison: Relation,
         (left, left_at): Placed,
         (right, right_at): Placed,
     ) -> Result<Rule, Misread> {
@@ -329,12 +329,12 @@ impl<'a> Parser<'a> {
                 with(*parameter, comparison.flipped(), text, &left_at)
             }
             (Read::Category(left), Read::Category(right))
-                if matches!(comparison, Comparison::Equal | Comparison::NotEqual) =>
+                if matches!(comparison, Relation::Equal | Relation::NotEqual) =>
             {
                 Ok(Rule::Same {
                     left: *left,
                     right: *right,
-                    is_negated: comparison == Comparison::NotEqual,
+                    is_negated: comparison == Relation::NotEqual,
                 })
             }
             _ => Ok(Rule::Compare(
@@ -684,7 +684,7 @@ impl<'a> Parser<'a> {
             Read::Word(word, false) if word == "false" => return Ok(Rule::Any(vec![])),
             Read::Word(word, false) => self.unknown(word),
             Read::Category(parameter) if self.of[parameter].domain.is_flag() => {
-                return compare(self.of, parameter, Comparison::Equal, "true")
+                return compare(self.of, parameter, Relation::Equal, "true")
                     .map_err(|error| Misread { at, error });
             }
             Read::Term(_) | Read::Number(..) | Read::Word(_, true) | Read::Category(_) => {

@@ -37,7 +37,7 @@ pub enum ExpressionError {
     #[error("unclosed quote")]
     Unclosed,
     /// A character that means nothing.
-    #[error("`{found}` means nothing here")]
+    #[error("unexpected `{found}`")]
     Stray {
         /// The character.
         found: char,

@@ -10,7 +10,7 @@ pub enum FeatureKind {
     Number,
     /// Ranks from 0 up.
     Rank,
-    /// Categories without an order, so many of them.
+    /// This many categories without an order.
     Category(usize),
 }
 

@@ -107,7 +107,7 @@ impl Opened {
         self.drawn
     }
 
-    /// How many arms a policy may choose from that wants so many: enough for the first drawn ones, and no more than there are.
+    /// How many arms a policy that wants this many may choose from: enough for the first drawn ones, and no more than there are.
     pub fn pool(&self, wanted: usize) -> usize {
         let first = POOL + self.len() - self.drawn;
         wanted.max(first).min(self.most).max(self.len())

@@ -42,7 +42,7 @@ pub use features::{Feature, FeatureKind};
 pub use list::{Opened, Origin};
 pub use neighbour::NewlyActive;
 pub use proposer::{PARENTS, Proposal, confident_share};
-pub use rule::{Comparison, Function, Operator, Rule, Term};
+pub use rule::{Function, Operator, Relation, Rule, Term};
 pub(in crate::space) use text::number_text;
 
 use std::collections::HashMap;

@@ -18,7 +18,7 @@ pub enum NewlyActive {
 }
 
 impl OpenSpace {
-    /// A configuration that differs in so many parameters, not counting those that become active or inactive by it.
+    /// A configuration that differs in this many parameters, not counting those that become active or inactive by it.
     ///
     /// Nothing if the configuration has no parameter to change, or if all that was tried is forbidden.
     pub fn neighbour<R: Rng + ?Sized>(

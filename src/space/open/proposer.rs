@@ -12,15 +12,15 @@ use crate::round::{ArmId, Purpose, Round, randomness};
 
 /// So many arms are drawn at first, not counting the default and those to start with.
 const FIRST: usize = 50;
-/// A policy can choose among so many new arms from the beginning, on the same count.
+/// A policy can choose among this many new arms from the beginning, on the same count.
 pub(super) const POOL: usize = 200;
-/// Parents are taken from so many of the best arms.
+/// Parents are taken from this many of the best arms.
 pub const PARENTS: usize = 10;
 /// The share of drawn arms after the first ones.
 const DRAWN: f64 = 0.25;
-/// How often a proposal that is open already is made anew.
+/// How often a proposal that is already open is made again.
 const MOST_REPEATS: usize = 20;
-/// Of a space with at most so many configurations, those that are left can be listed.
+/// Of a space with at most this many configurations, those that are left can be listed.
 pub(super) const MOST_LISTED: usize = 10_000;
 
 /// A configuration to open.

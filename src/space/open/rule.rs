@@ -9,7 +9,7 @@ use super::domain::INACTIVE;
 
 /// How two sides compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
+pub enum Relation {
     /// `==`
     Equal,
     /// `!=`
@@ -24,7 +24,7 @@ pub enum Comparison {
     AtLeast,
 }
 
-impl Comparison {
+impl Relation {
     /// Whether it holds.
     pub(super) fn holds<T: PartialOrd + ?Sized>(self, left: &T, right: &T) -> bool {
         match self {
@@ -207,7 +207,7 @@ pub enum Rule {
         is_negated: bool,
     },
     /// Two numbers compare.
-    Compare(Comparison, Term, Term),
+    Compare(Relation, Term, Term),
     /// A number is (or is not) one of these.
     OneOf {
         /// The number.

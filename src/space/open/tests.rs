@@ -108,7 +108,7 @@ fn any_rule(of: &[OpenParameter], rng: &mut Pcg64Mcg, depth: u32) -> Rule {
                 ),
                 _ => parameter,
             };
-            let comparison = [Comparison::Less, Comparison::AtLeast, Comparison::NotEqual];
+            let comparison = [Relation::Less, Relation::AtLeast, Relation::NotEqual];
             Rule::Compare(
                 comparison[rng.random_range(0..3)],
                 term,
@@ -295,7 +295,7 @@ fn conditions_may_be_deep_and_meet_again() {
         .collect();
     for (place, parameter) in chain.iter_mut().enumerate().take(count - 1) {
         let parent = Rule::Compare(
-            Comparison::AtLeast,
+            Relation::AtLeast,
             Term::Parameter(place + 1),
             Term::Number(1.0),
         );
@@ -307,7 +307,7 @@ fn conditions_may_be_deep_and_meet_again() {
         count
     );
     chain[count - 1].when = Some(Rule::Compare(
-        Comparison::More,
+        Relation::More,
         Term::Parameter(0),
         Term::Number(1.0),
     ));

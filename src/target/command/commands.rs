@@ -14,7 +14,7 @@ use crate::scenario::{
     Stdin, Template,
 };
 use crate::space::Space;
-use crate::target::wrapper::{self, Status};
+use crate::target::wrapper::{self, WrapperStatus};
 use crate::target::{Cancel, Ending, Failing, Guard, Measured, Outcome, Runner, Start};
 use captime_limit::{Cause, Input, Launch, LimitError, Limits, Output, Report};
 
@@ -422,17 +422,17 @@ fn wrapped(
     // GenericWrapper4AC reports a run that is out of memory as one that is out of time.
     let is_out_of_memory = result.misc.contains("memory limit was exceeded");
     let answer = match result.status {
-        Status::Timeout if !is_out_of_memory => return Ok(None),
-        Status::Crashed => return Err(said("the wrapper reports a crash")),
-        Status::Abort => return Err(said("the wrapper asks to stop this configuration")),
-        Status::Memout | Status::Timeout => {
+        WrapperStatus::Timeout if !is_out_of_memory => return Ok(None),
+        WrapperStatus::Crashed => return Err(said("the wrapper reports a crash")),
+        WrapperStatus::Abort => return Err(said("the wrapper asks to stop this configuration")),
+        WrapperStatus::Memout | WrapperStatus::Timeout => {
             let failing = said("the wrapper reports that memory ran out");
             let guard = Some(Guard::Memory);
             return Err(Failing { guard, ..failing });
         }
-        Status::Sat => Some("SAT".to_owned()),
-        Status::Unsat => Some("UNSAT".to_owned()),
-        Status::Success => None,
+        WrapperStatus::Sat => Some("SAT".to_owned()),
+        WrapperStatus::Unsat => Some("UNSAT".to_owned()),
+        WrapperStatus::Success => None,
     };
     // Success past the cutoff counts as out of time, as for ParamILS and SMAC.
     if result.runtime.is_some_and(|runtime| runtime > limit.get()) {

@@ -188,7 +188,7 @@ pub(crate) enum CloneMode {
     /// In the memory of this process, on a stack of its own, as after `vfork`: nothing is copied, so it costs the same from any process.
     Shared,
     /// With a copy of that memory: for children under a memory limit. One that shares it cannot be chosen by the kernel's
-    /// out-of-memory killer, and if it then cannot get a page, both wait for ever.
+    /// out-of-memory killer, and if it then cannot get a page, both wait forever.
     Copied,
 }
 
@@ -348,7 +348,7 @@ unsafe extern "C" fn run_errand(task: *mut ChildTask<'_>) -> ! {
 /// Runs in the child: its own session, default signals, the right descriptors, then the command.
 ///
 /// Nothing here may panic: the message of a panic takes locks and memory, and the child may share both with its parent, which
-/// would find the locks taken for ever. Atomics, system calls and iteration over slices do not panic. The indexed accesses are
+/// would find the locks taken forever. Atomics, system calls and iteration over slices do not panic. The indexed accesses are
 /// within bounds: `CPU_SET`, because `Limits::check` keeps CPUs below 1024, and `plan.shell[0]` and `[1]`, because
 /// `ChildPlan::new` fills both. No panic could unwind into the parent's frames either: `run_errand` is `extern "C"`, which
 /// aborts the child.

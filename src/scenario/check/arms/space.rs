@@ -8,7 +8,7 @@ use crate::scenario::check::Check;
 use crate::scenario::model::resolve;
 use crate::scenario::raw::{self, Raw};
 use crate::scenario::{Caution, Fault, ParamsForm};
-use crate::space::format::{self, Format, FormatError, Mistake, SpaceFile, line_column};
+use crate::space::format::{self, Format, FormatError, SpaceFile, SpaceMistake, line_column};
 use crate::space::open::Point;
 use crate::space::{MOST_ARMS, OpenSpace, Space, Value};
 use crate::yaml::Span;
@@ -36,7 +36,7 @@ pub(super) fn read(check: &mut Check<'_>, node: &raw::Node, with: With<'_>) -> O
         let read = format::read_nodes(check.text, node, with.forbid);
         let file = read
             .map_err(|mistakes| {
-                for Mistake { at, error } in mistakes {
+                for SpaceMistake { at, error } in mistakes {
                     check.fault(Span::new(at.start, at.end), Fault::OpenSpace(error));
                 }
             })
@@ -114,7 +114,7 @@ fn from_file(
     let mut file = match format::read(&text, format) {
         Ok(file) => file,
         Err(mistakes) => {
-            for Mistake { at, error } in mistakes {
+            for SpaceMistake { at, error } in mistakes {
                 let (line, column) = line_column(&text, at.start);
                 let path = path.clone();
                 check.fault(
@@ -137,7 +137,7 @@ fn from_file(
     // The scenario adds constraints to those of the file, so the space is built again with both.
     let more = format::read_rules(check.text, forbid, file.space.parameters());
     let more = more.map_err(|mistakes| {
-        for Mistake { at, error } in mistakes {
+        for SpaceMistake { at, error } in mistakes {
             check.fault(Span::new(at.start, at.end), Fault::OpenSpace(error));
         }
     });
@@ -162,7 +162,7 @@ fn start(check: &mut Check<'_>, items: &[&raw::Node], space: &OpenSpace) -> Opti
         let at = item.at;
         let values = match format::start_values(item) {
             Ok(values) => values,
-            Err(Mistake { at, error }) => {
+            Err(SpaceMistake { at, error }) => {
                 check.fault(Span::new(at.start, at.end), Fault::OpenSpace(error));
                 is_fine = false;
                 continue;

@@ -182,7 +182,7 @@ fn log_edges(low: i64, high: i64) -> (f64, f64) {
     ((low as f64 - 0.5).ln(), (high as f64 + 0.5).ln())
 }
 
-/// The nearest number with so many digits after the point.
+/// The nearest number with this many digits after the point.
 pub(super) fn with_digits(value: f64, digits: u8) -> f64 {
     let power = 10_f64.powi(i32::from(digits));
     let scaled = value * power;
