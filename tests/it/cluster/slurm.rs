@@ -347,7 +347,10 @@ fn limits_hold_inside_the_control_groups_of_slurm() {
         let line = said
             .lines()
             .find(|line| line.contains(&format!("node {node}: 2 slots")));
-        assert!(line.is_some_and(|line| line.contains(&promised)), "{said}");
+        assert!(
+            line.is_some_and(|line| line.contains(&promised) && line.ends_with("s left")),
+            "{said}"
+        );
     }
     expect(&slurm.run(&test_run, &marker, "10").output().unwrap(), 0);
     let outcomes = outcomes(&test_run);
