@@ -104,7 +104,9 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
         .slots
         .map_or(target.default_slots(scenario.slots), |n| n as usize);
     let is_finished = run.over().is_some();
-    let level = weak_level(&setup.enforcement);
+    // Nodes report themselves how they enforce limits.
+    let is_local = scenario.nodes.is_none();
+    let level = weak_level(&setup.enforcement).filter(|_| is_local);
     if let (Some(level), false, false) = (&level, is_finished, args.quiet) {
         // Failing to report this is no reason to stop.
         let _ = writeln!(
@@ -117,8 +119,7 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
         looked_at = written_history(&folder).map(|history| history.verdict());
         finished_before(run)?
     } else {
-        // Nodes report themselves how they enforce limits.
-        if scenario.nodes.is_none() {
+        if is_local {
             warn_if_lowered(run.before(), &setup.enforcement);
         }
         // A run that is over in a moment needs no report meanwhile.
@@ -144,7 +145,6 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     }
     let summary = RunSummary {
         verdict: &verdict,
-        level: level.as_deref(),
         scenario: &scenario,
         state: finished.run.state(),
         account: &finished.run.watch.account,

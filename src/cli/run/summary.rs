@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::{Result, Write};
 use std::path::Path;
 
+use captime_limit::Level;
 use serde_json::json;
 
 use super::super::Failure;
@@ -30,8 +31,6 @@ pub(in crate::cli) struct RunSummary<'a> {
     /// The scenario's file, as the user named it.
     pub(in crate::cli) file: &'a Path,
     pub(in crate::cli) verdict: &'a Verdict,
-    /// How limits are enforced, if that is weaker than control groups.
-    pub(in crate::cli) level: Option<&'a str>,
 }
 
 /// How many reasons for failing are shown.
@@ -124,11 +123,17 @@ impl RunSummary<'_> {
             String::new()
         };
         writeln!(to, "consumed  {used}{cpu}{took}")?;
-        if let Some(level) = self.level {
-            writeln!(
-                to,
-                "limits    enforced at level `{level}`; `captime check` shows what that means"
-            )?;
+        if let Some(enforcement) = self.state.enforcement() {
+            if enforcement.level == Level::Subreaper {
+                let level = enforcement.level;
+                writeln!(
+                    to,
+                    "limits    enforced at level `{level}`; `captime check` shows what that means"
+                )?;
+            }
+            if let Some(escape) = enforcement.escape() {
+                writeln!(to, "contain   off: {escape}")?;
+            }
         }
         if self.account.clamped > 0 {
             let scores = quantity::counted(self.account.clamped, "score");
