@@ -425,7 +425,7 @@ fn a_node_that_cannot_be_reached_is_tried_again() {
     test_run.write("up", "");
     let (_, said) = expect(&child.wait_with_output().unwrap(), 0);
     let missed = said.find("node sh-1 cannot be used: ").unwrap();
-    let came = said.find("node sh-1: ").unwrap();
+    let came = said.find("node sh-1 is ready: ").unwrap();
     assert!(missed < came && said.contains("no route"), "{said}");
     nothing_is_lost(&test_run, 80);
     let outcomes = outcomes(&test_run);

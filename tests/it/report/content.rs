@@ -366,7 +366,7 @@ fn a_run_without_containment_says_what_may_escape() {
     let off = TestRun::new(&scenario(", contain: off", 4));
     // The second time there is nothing left to run.
     for _ in 0..2 {
-        let (said, _) = off.run(0, &["run", "s.yaml"]);
+        let (said, _) = off.run(0, &[]);
         assert!(said.contains(&format!("contain   off: {escape}")), "{said}");
     }
     let words = |test_run: &TestRun| {
@@ -382,7 +382,7 @@ fn a_run_without_containment_says_what_may_escape() {
         return crate::test_run::skipped("containment is not possible here");
     }
     let contained = TestRun::new(&scenario("", 4));
-    let (said, _) = contained.run(0, &["run", "s.yaml"]);
+    let (said, _) = contained.run(0, &[]);
     assert!(!said.contains("hostile"), "{said}");
     assert!(!words(&contained).contains("hostile"));
 }
