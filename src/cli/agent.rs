@@ -71,8 +71,6 @@ pub fn run(args: &AgentArgs) -> Result<Exit, Failure> {
         Ok::<_, std::io::Error>(serve(input, output, NodeFacts::here(), stopped, open).await)
     });
     drop((folder, lock));
-    // Slurm removes the groups of a job, but not what is left inside.
-    captime_limit::leave_shelter();
     // A read that waits for the other side ends with the process.
     runtime.shutdown_background();
     let left = left.map_err(Failure::internal)?;

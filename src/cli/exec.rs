@@ -274,6 +274,9 @@ pub(super) fn run(exec: &Exec) -> u8 {
     let ended = check(exec, &run)
         .and_then(|()| Destination::open(exec.report.as_deref()))
         .map(|to| finish(run.run(), &run, to));
+    if exec.memory.is_some() {
+        captime_limit::leave_shelter();
+    }
     ended.unwrap_or_else(|failure| {
         failure.print(&mut std::io::stderr().lock());
         125

@@ -147,7 +147,11 @@ fn run(args: &[OsString]) -> ExitCode {
     }
     // `exec` has exit codes of its own, and logs nothing.
     let started = if is_exec { Ok(()) } else { log::start() };
-    match started.and_then(|()| dispatch(cli.command)) {
+    let ended = started.and_then(|()| dispatch(cli.command));
+    if !is_exec {
+        captime_limit::leave_shelter();
+    }
+    match ended {
         Ok(exit) => exit.into(),
         Err(failure) => {
             failure.print(&mut std::io::stderr().lock());

@@ -22,7 +22,7 @@ use crate::quantity;
 use crate::report::{History, ReportUpdater, write_report};
 use crate::scenario::{Resource, Scenario, Target};
 use crate::space::Space;
-use crate::target::{PreparedTarget, prepare};
+use crate::target::{Enforcement, PreparedTarget, prepare};
 use summary::RunSummary;
 
 const EXAMPLES: &str = "\
@@ -105,7 +105,9 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
         .slots
         .map_or(target.default_slots(scenario.slots), |n| n as usize);
     let is_finished = run.over().is_some();
-    let level = weak_level(&setup.enforcement);
+    // Nodes report themselves how they enforce limits.
+    let is_local = scenario.nodes.is_none();
+    let level = weak_level(&setup.enforcement).filter(|_| is_local);
     if let (Some(level), false, false) = (&level, is_finished, args.quiet) {
         // Failing to report this is no reason to stop.
         let _ = writeln!(
@@ -118,8 +120,7 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
         finished = finished_before(run, scenario.limits.of)?;
         looked_at = written_history(&folder).map(|history| history.verdict().clone());
     } else {
-        // Nodes report themselves how they enforce limits.
-        if scenario.nodes.is_none() {
+        if is_local {
             warn_if_lowered(run.before(), &setup.enforcement);
         }
         // A run that is over in a moment needs no report meanwhile.
@@ -143,7 +144,7 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     }
     let summary = RunSummary {
         verdict: &finished.verdict,
-        level: level.as_deref(),
+        enforcement: finished.enforcement,
         scenario: &scenario,
         tally: finished.tally,
         nodes: &finished.nodes,
@@ -290,6 +291,7 @@ struct Finished {
     verdict: Verdict,
     tally: Tally,
     nodes: Vec<NodeRow>,
+    enforcement: Option<Enforcement>,
     /// With the arms that were opened.
     space: Space,
     account: Account,
@@ -304,12 +306,14 @@ impl Finished {
         let (state, seconds) = (run.state(), run.seconds());
         let verdict = state.verdict(resource);
         let (tally, nodes, space) = (state.tally(), state.nodes().rows(), state.space().clone());
+        let enforcement = state.enforcement();
         // Dropping the view shows the last progress before the summary.
         let (lock, Booking { account, .. }) = run.close();
         Self {
             verdict,
             tally,
             nodes,
+            enforcement,
             space,
             account,
             seconds,

@@ -157,7 +157,7 @@ pub(super) async fn run(
         notices,
         capacity: 0,
         longest: work.longest,
-        nobody_since: None,
+        empty_since: None,
         is_over: false,
     };
     fleet.run(inbox, events).await;
@@ -210,7 +210,7 @@ struct Fleet {
     capacity: usize,
     longest: Box<dyn Fn(Pull) -> Option<f64> + Send>,
     /// When the last node went away, if none is there.
-    nobody_since: Option<Instant>,
+    empty_since: Option<Instant>,
     is_over: bool,
 }
 
@@ -342,10 +342,10 @@ impl Fleet {
             self.tell(FleetNotice::Slots(count));
         }
         if count > 0 {
-            self.nobody_since = None;
+            self.empty_since = None;
             return;
         }
-        self.nobody_since.get_or_insert_with(Instant::now);
+        self.empty_since.get_or_insert_with(Instant::now);
         let reasons: Vec<String> = (self.members.iter())
             .filter_map(|member| match &member.state {
                 State::Withdrawn { why } => Some(format!("{}: {why}", member.name)),
@@ -413,7 +413,7 @@ impl Fleet {
                 }
             }
             let Some((_, number)) = best else {
-                if !has_time && self.nobody_since.is_none() {
+                if !has_time && self.empty_since.is_none() {
                     self.over("the allocation ends before another pull could".into());
                     continue;
                 }
@@ -568,7 +568,7 @@ impl Fleet {
             }
         }
         if self
-            .nobody_since
+            .empty_since
             .is_some_and(|since| since.elapsed() > GIVE_UP)
         {
             self.over(format!("no node was there for {} s", GIVE_UP.as_secs()));

@@ -1,6 +1,8 @@
 //! What a machine reports about itself before it runs anything.
 
-use std::time::Duration;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use captime_limit::{Level, MemoryControl};
 use nix::sched::{CpuSet, sched_getaffinity};
@@ -10,6 +12,9 @@ use serde_json::Value;
 
 use crate::journal::Machine;
 use crate::quantity::{counted, seconds};
+
+/// How long Slurm's controller may take to answer. One that is down must not keep the agent from saying hello.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A node, as its agent describes it.
 ///
@@ -149,22 +154,27 @@ pub fn time_left() -> Option<f64> {
     if let Some(end) = variable("SLURM_JOB_END_TIME").and_then(|end| end.parse::<u64>().ok()) {
         return Some(Duration::from_secs(end).saturating_sub(now).as_secs_f64());
     }
-    // A controller that is down must not keep the agent from saying hello.
-    let asked = std::process::Command::new("timeout")
-        .args([
-            "10",
-            "squeue",
-            "--noheader",
-            "--jobs",
-            &job,
-            "--format",
-            "%L",
-        ])
-        .stdin(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .output()
-        .ok()?;
-    seconds_of(String::from_utf8_lossy(&asked.stdout).trim())
+    let mut asking = Command::new("squeue");
+    asking.args(["--noheader", "--jobs", &job, "--format", "%L"]);
+    seconds_of(answer_within(&mut asking, PATIENCE)?.trim())
+}
+
+/// What a command prints, if that is little and it ends in time.
+fn answer_within(command: &mut Command, patience: Duration) -> Option<String> {
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).spawn().ok()?;
+    let since = Instant::now();
+    while child.try_wait().ok()?.is_none() {
+        if since.elapsed() > patience {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let mut answer = String::new();
+    child.stdout?.read_to_string(&mut answer).ok()?;
+    Some(answer)
 }
 
 /// `D-HH:MM:SS`, `HH:MM:SS` or `MM:SS` as seconds; none for `UNLIMITED` and the like.
@@ -201,6 +211,18 @@ mod tests {
         for other in ["UNLIMITED", "NOT_SET", "INVALID", "", "x-1:00"] {
             assert_eq!(seconds_of(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_command_that_does_not_answer_is_ended() {
+        let mut asking = Command::new("echo");
+        let answer = answer_within(asking.arg("4:59"), Duration::from_secs(60));
+        assert_eq!(answer.as_deref(), Some("4:59\n"));
+        let since = Instant::now();
+        let mut silent = Command::new("sleep");
+        let answer = answer_within(silent.arg("60"), Duration::from_millis(50));
+        assert_eq!(answer, None);
+        assert!(since.elapsed() < Duration::from_secs(30));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::round::{
 use crate::scenario::Compare;
 use crate::space::open::{Opened, Origin, PARENTS};
 use crate::space::{Configuration, Space};
+use crate::target::Enforcement;
 
 /// The state of a run. Only `launched` and `learned` change it.
 pub struct State {
@@ -30,6 +31,7 @@ pub struct State {
     tally: Tally,
     evidence: Evidence,
     nodes: NodeStats,
+    enforcement: Option<Enforcement>,
     /// Of an open space, how many arms have been pulled: the next one gets the number after these.
     numbered: usize,
 }
@@ -117,6 +119,7 @@ impl State {
             is_retired: false,
             tally: Tally::default(),
             nodes: NodeStats::default(),
+            enforcement: None,
             numbered: 0,
         }
     }
@@ -395,6 +398,16 @@ impl State {
                 self.nodes.set_slots(name, slots);
             }
         }
+        let all = [
+            self.enforcement,
+            Enforcement::of_session(&session.enforcement),
+        ];
+        self.enforcement = all.into_iter().flatten().reduce(Enforcement::weaker);
+    }
+
+    /// How limits were enforced in every session at least. None if no command was run.
+    pub fn enforcement(&self) -> Option<Enforcement> {
+        self.enforcement
     }
 
     /// Arms of an open space are numbered as they are pulled, but for those that were given: rounds of an earlier run may

@@ -20,6 +20,7 @@ use crate::answer::NodeRow;
 use crate::journal::{EndReason, Machine, RunLock};
 use crate::quantity::counted;
 use crate::scenario::{Budget, Compare, Resource, shell_word};
+use crate::target::Enforcement;
 
 /// The page's data.
 #[derive(Debug, Clone, Serialize)]
@@ -341,11 +342,13 @@ fn facts(history: &History) -> Facts {
                 )
             })
             .collect(),
-        // The header has what the machine of the orchestrator can do, a session what was done.
-        enforcement: (history.sessions.last())
-            .map(|start| enforcement_in_words(&start.session.enforcement))
-            .filter(|text| !text.is_empty())
-            .unwrap_or_else(|| enforcement_in_words(&header.enforcement)),
+        enforcement: enforcement_in_words(
+            &header.enforcement,
+            history
+                .sessions
+                .iter()
+                .map(|start| &start.session.enforcement),
+        ),
         reproduce: vec![
             format!("captime run {file} --fresh"),
             format!("captime best {}", run(history)),
@@ -366,18 +369,28 @@ fn budget_in_words(budget: &Value, resource: Resource) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// How limits were enforced, and what that leaves open.
-fn enforcement_in_words(enforcement: &Value) -> String {
-    let is = |key: &str, word: &str| enforcement.get(key).and_then(Value::as_str) == Some(word);
-    let mut text = in_words(&without_nodes(enforcement));
-    if enforcement.get("nodes").is_some() {
+/// How limits were enforced in the last session, and what that leaves open in any of them. The header has only what the machine of the
+/// orchestrator could do.
+fn enforcement_in_words<'a>(
+    header: &Value,
+    sessions: impl DoubleEndedIterator<Item = &'a Value> + Clone,
+) -> String {
+    let last = sessions.clone().rfind(|enforcement| !enforcement.is_null());
+    let mut text = in_words(&without_nodes(last.unwrap_or(header)));
+    if last.is_some_and(|enforcement| enforcement.get("nodes").is_some()) {
         text += " on every node at least";
     }
-    if is("level", "subreaper") {
-        text += ". Not counted: the CPU time of processes that no other waited for, and memory that no process maps";
+    let weakest = sessions
+        .filter_map(Enforcement::of_session)
+        .reduce(Enforcement::weaker);
+    let Some(weakest) = weakest else {
+        return text;
+    };
+    for sentence in weakest.not_counted() {
+        text = format!("{text}. {sentence}");
     }
-    if is("contain", "off") {
-        text += ". Commands could reach captime's own processes: a hostile one could end late, or leave processes behind";
+    if let Some(escape) = weakest.escape() {
+        text = format!("{text}. Without containment, {escape}");
     }
     text
 }
@@ -433,13 +446,34 @@ mod tests {
 
     #[test]
     fn what_enforcement_leaves_open_is_said() {
-        let words = |level: &str, contain: &str| {
-            enforcement_in_words(&serde_json::json!({"level": level, "contain": contain}))
-        };
-        assert!(!words("cgroup2", "pids").contains('.'));
-        assert!(words("subreaper", "pids").contains("Not counted"));
-        assert!(words("cgroup2", "off").contains("a hostile one could end late"));
-        assert_eq!(enforcement_in_words(&Value::Null), "");
+        let session = |level: &str, memory: &str, contain: &str| serde_json::json!({"level": level, "memory": memory, "contain": contain});
+        let words = |sessions: &[Value]| enforcement_in_words(&Value::Null, sessions.iter());
+        let contained = session("cgroup2", "cgroup2", "pids");
+        assert!(!words(std::slice::from_ref(&contained)).contains('.'));
+        let off = words(&[session("cgroup2", "cgroup1", "off")]);
+        assert_eq!(
+            off,
+            "contain off, level cgroup2, memory cgroup1. Without containment, a hostile command can stop or kill captime's own \
+             processes, run past its limit and leave processes behind"
+        );
+        let sampled = words(&[session("subreaper", "sampled", "pids")]);
+        assert!(
+            sampled.contains("waited for is not counted. Memory"),
+            "{sampled}"
+        );
+        assert!(!sampled.contains("Without containment"), "{sampled}");
+        // An earlier session counts too.
+        let mixed = words(&[session("subreaper", "sampled", "off"), contained]);
+        assert!(
+            mixed.starts_with("contain pids, level cgroup2, memory cgroup2. The CPU"),
+            "{mixed}"
+        );
+        assert!(
+            mixed.ends_with("leave processes behind, and a fork bomb can end late"),
+            "{mixed}"
+        );
+        // Nothing was run.
+        assert_eq!(words(&[Value::Null]), "");
     }
 
     #[test]
@@ -451,14 +485,18 @@ mod tests {
             })
         };
         let nodes = [node("n1", "cgroup2"), node("n2", "subreaper")];
-        let session = serde_json::json!({"level": "subreaper", "nodes": nodes});
+        let session = serde_json::json!({
+            "level": "subreaper", "memory": "sampled", "contain": "pids", "nodes": nodes,
+        });
         assert_eq!(
             session_in_words(&session),
-            "level subreaper\nn1: 2 slots, 4 CPUs of vm (Fast), level cgroup2\nn2: 2 slots, 4 CPUs of vm (Fast), level subreaper"
+            "contain pids, level subreaper, memory sampled\nn1: 2 slots, 4 CPUs of vm (Fast), level cgroup2\nn2: 2 slots, 4 CPUs of vm (Fast), level subreaper"
         );
-        let all = enforcement_in_words(&session);
+        let all = enforcement_in_words(&Value::Null, [&session].into_iter());
         assert!(
-            all.starts_with("level subreaper on every node at least. Not"),
+            all.starts_with(
+                "contain pids, level subreaper, memory sampled on every node at least. The CPU time"
+            ),
             "{all}"
         );
     }

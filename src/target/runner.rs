@@ -41,7 +41,7 @@ pub trait Runner: Send {
 }
 
 /// How exactly limits are enforced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Enforcement {
     /// How processes are kept together.
     pub level: Level,
@@ -67,6 +67,40 @@ impl Enforcement {
                 self.memory
             },
             contain: self.contain.min(other.contain),
+        }
+    }
+
+    /// As a session of the journal has it. None for targets that run no commands.
+    pub fn of_session(recorded: &serde_json::Value) -> Option<Self> {
+        serde::Deserialize::deserialize(recorded).ok()
+    }
+
+    /// What this misses when it measures, a sentence each.
+    pub fn not_counted(self) -> Vec<&'static str> {
+        let mut sentences = vec![];
+        if self.level == Level::Subreaper {
+            sentences
+                .push("The CPU time of processes that no other process waited for is not counted");
+        }
+        if self.memory == MemoryControl::Sampled {
+            sentences.push(
+                "Memory is sampled every 10 ms, and memory that no process maps is not counted",
+            );
+        }
+        sentences
+    }
+
+    /// What a hostile command can do in spite of its limits. None if nothing is known that it can.
+    pub fn escape(self) -> Option<&'static str> {
+        match (self.contain, self.level) {
+            (Contain::Pids | Contain::Full, _) => None,
+            (Contain::Off, Level::Cgroup2) => Some(
+                "a hostile command can stop or kill captime's own processes, run past its limit and leave processes behind",
+            ),
+            (Contain::Off, Level::Subreaper) => Some(
+                "a hostile command can stop or kill captime's own processes, run past its limit and leave processes behind, and a \
+                 fork bomb can end late",
+            ),
         }
     }
 }

@@ -259,9 +259,18 @@ fn a_script_without_a_first_line_runs_as_in_a_shell() {
 #[test]
 fn bad_usage_gives_125_and_says_what_to_write() {
     for (arguments, said) in [
-        (&["--wall", "0s", "--", "true"][..], "a wall limit of zero"),
-        (&["--cpu", "0ms", "--", "true"], "a CPU limit of zero"),
-        (&["--memory", "0", "--", "true"], "a memory limit of zero"),
+        (
+            &["--wall", "0s", "--", "true"][..],
+            "the wall limit must not be zero",
+        ),
+        (
+            &["--cpu", "0ms", "--", "true"],
+            "the CPU limit must not be zero",
+        ),
+        (
+            &["--memory", "0", "--", "true"],
+            "the memory limit must not be zero",
+        ),
         (&["--wall", "5", "--", "true"], "write `5s`"),
         (&["--wall=-1s", "--", "true"], "is no time span"),
         (&["--walls", "1s", "--", "true"], "--wall"),

@@ -40,7 +40,7 @@ impl fmt::Display for Errno {
 #[non_exhaustive]
 pub enum LimitError {
     /// A limit that forbids everything.
-    #[error("a {what} limit of zero")]
+    #[error("the {what} limit must not be zero")]
     ZeroLimit {
         /// Which one.
         what: String,

@@ -83,7 +83,7 @@ impl Foreground {
         };
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         ours.set_nonblocking(true).map_err(failed)?;
-        let Some(pid) = server::fork(contain)? else {
+        let Some(pid) = server::fork(&options)? else {
             drop(ours);
             let served = server::serve(&options, theirs, None, None, |_| Ok(()));
             sys::leave(u8::from(served.is_err()));

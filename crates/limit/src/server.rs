@@ -11,7 +11,7 @@ use rustix::process::{
     setrlimit,
 };
 
-use super::cgroup::is_shortage;
+use super::cgroup::{Places, base_with_memory, is_shortage};
 use super::contain::{self, Contain};
 use super::error::LimitError;
 use super::guardian;
@@ -65,7 +65,7 @@ fn start(level: Option<Level>, contain: Contain) -> std::io::Result<()> {
         contain,
         is_single: false,
     };
-    let forked = match fork(contain) {
+    let forked = match fork(&options) {
         Ok(forked) => forked,
         Err(error) => return send_hello(&mut socket, &Err(error)),
     };
@@ -87,7 +87,12 @@ fn start(level: Option<Level>, contain: Contain) -> std::io::Result<()> {
 }
 
 /// Forks a supervisor with the namespaces it needs; gives its number to the parent and nothing to the supervisor.
-pub(super) fn fork(contain: Contain) -> Result<Option<i32>, LimitError> {
+pub(super) fn fork(options: &Options) -> Result<Option<i32>, LimitError> {
+    let contain = options.contain;
+    if options.memory && options.level != Some(Level::Subreaper) && contain != Contain::Off {
+        // This empties the group if that is necessary. In its namespace the supervisor would not see who else is in it.
+        let _ = Places::locate().and_then(|places| base_with_memory(&places));
+    }
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();
     let forked = sys::fork_alone(contain::fork_flags(contain)).map_err(|error| {

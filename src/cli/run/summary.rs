@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::{Result, Write};
 use std::path::Path;
 
+use captime_limit::Level;
 use serde_json::json;
 
 use super::super::Failure;
@@ -16,6 +17,7 @@ use crate::progress::{Account, Words, gain_in_words, node_in_words};
 use crate::quantity;
 use crate::report::REPORT;
 use crate::scenario::{Compare, Resource, Scenario, shell_word};
+use crate::target::Enforcement;
 use crate::target::paste::{Paster, command_line, use_line};
 
 /// Everything the summary shows.
@@ -23,6 +25,7 @@ pub(in crate::cli) struct RunSummary<'a> {
     pub(in crate::cli) scenario: &'a Scenario,
     pub(in crate::cli) tally: Tally,
     pub(in crate::cli) nodes: &'a [NodeRow],
+    pub(in crate::cli) enforcement: Option<Enforcement>,
     pub(in crate::cli) account: &'a Account,
     pub(in crate::cli) words: &'a Words<'a>,
     pub(in crate::cli) folder: &'a Path,
@@ -31,8 +34,6 @@ pub(in crate::cli) struct RunSummary<'a> {
     /// The scenario's file, as the user named it.
     pub(in crate::cli) file: &'a Path,
     pub(in crate::cli) verdict: &'a Verdict,
-    /// How limits are enforced, if that is weaker than control groups.
-    pub(in crate::cli) level: Option<&'a str>,
 }
 
 /// How many reasons for failing are shown.
@@ -124,11 +125,17 @@ impl RunSummary<'_> {
             String::new()
         };
         writeln!(to, "consumed  {used}{cpu}{took}")?;
-        if let Some(level) = self.level {
-            writeln!(
-                to,
-                "limits    enforced at level `{level}`; `captime check` shows what that means"
-            )?;
+        if let Some(enforcement) = self.enforcement {
+            if enforcement.level == Level::Subreaper {
+                let level = enforcement.level;
+                writeln!(
+                    to,
+                    "limits    enforced at level `{level}`; `captime check` shows what that means"
+                )?;
+            }
+            if let Some(escape) = enforcement.escape() {
+                writeln!(to, "contain   off: {escape}")?;
+            }
         }
         if self.account.clamped > 0 {
             let scores = quantity::counted(self.account.clamped, "score");

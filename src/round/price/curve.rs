@@ -184,8 +184,13 @@ impl Curve {
         let mut before = (0.0, f64::NAN);
         for x in points {
             let value = self.at(x);
-            if !value.is_finite() || value < 0.0 {
+            if !value.is_finite() {
                 return Err(not_a_price(x, value));
+            }
+            if value < 0.0 {
+                // The end is easier to picture than the smallest number there is.
+                let x = if self.at(end) < 0.0 { end } else { x };
+                return Err(not_a_price(x, self.at(x)));
             }
             let tolerance = 1e-12 * before.1.abs();
             if value < before.1 - tolerance {
@@ -393,6 +398,8 @@ mod tests {
             unchecked("par-1"),
             Err(PriceError::NotAPrice { .. })
         ));
+        let negative = unchecked("-x").unwrap_err().to_string();
+        assert_eq!(negative, "`-x` is -1 at x = 1, which is not a price");
         assert_eq!(unchecked("sqrt(x)"), Ok(()));
         assert_eq!(unchecked("3"), Ok(()));
     }

@@ -228,6 +228,8 @@ pub(in crate::scenario) fn glob(part: &str) -> Option<regex::Regex> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
 
     fn folder() -> tempfile::TempDir {
@@ -263,6 +265,19 @@ mod tests {
         assert!(matching(folder.path(), "a/[.cnf").is_err());
         let absolute = format!("{}/a/1*", folder.path().display());
         assert_eq!(found(&absolute).len(), 1);
+    }
+
+    #[test]
+    fn a_file_whose_name_is_not_utf_8_is_refused_and_never_skipped() {
+        let folder = folder();
+        let name = OsString::from_vec(b"a/\xff.cnf".to_vec());
+        std::fs::write(folder.path().join(&name), "").unwrap();
+        let path = PathBuf::from(name);
+        assert!(matches!(
+            matching(folder.path(), "a/*.cnf"),
+            Err(Fault::NameNotUtf8 { path: found }) if found == path
+        ));
+        assert_eq!(matching(folder.path(), "a/1.cnf").unwrap(), ["a/1.cnf"]);
     }
 
     #[test]

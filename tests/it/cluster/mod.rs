@@ -376,12 +376,63 @@ fn a_node_without_the_program_is_withdrawn_and_no_arm_is_blamed() {
     let without = agent(&marker, &["env", "PATH=/usr/bin:/bin"]);
     let text = sleeping(&format!("{{launch: [{without}, {with}]}}"), 20, "0.1");
     let test_run = TestRun::new(&text.replace("[sleep, ", "[solve-it, "));
-    let (_, said) = test_run.run(0, &[]);
+    let (checked, _) = expect(&test_run.captime(&["check", "s.yaml"]), 0);
+    let (_, ran) = test_run.run(0, &[]);
+    for said in [checked, ran] {
+        assert!(
+            said.contains("node env-1 cannot be used: the program `solve-it` is missing"),
+            "{said}"
+        );
+    }
+    nothing_is_lost(&test_run, 20);
+    nothing_is_left(&marker);
+}
+
+/// The program was there when the node was opened.
+#[test]
+fn a_node_from_which_the_program_disappears_is_withdrawn() {
+    let marker = marker("disappears");
+    let folder = tempfile::tempdir().unwrap();
+    let node = |name: &str| {
+        let tools = folder.path().join(name);
+        fs::create_dir(&tools).unwrap();
+        crate::test_run::program(&tools.join("solve-it"), "#!/bin/sh\nexec sleep 0.2\n");
+        let path = format!("PATH={}:/usr/bin:/bin", tools.display());
+        agent(&marker, &["env", &path])
+    };
+    let nodes = format!("{{launch: [{}, {}]}}", node("one"), node("two"));
+    let text = sleeping(&nodes, 40, "0.1");
+    let test_run = TestRun::new(&text.replace("[sleep, ", "[solve-it, "));
+    let child = start(&test_run);
+    test_run.wait_for_outcomes("night", 8);
+    fs::remove_file(folder.path().join("one/solve-it")).unwrap();
+    let (_, said) = expect(&child.wait_with_output().unwrap(), 0);
+    assert!(said.contains("node env-1 is no longer used: "), "{said}");
+    nothing_is_lost(&test_run, 40);
+    nothing_is_left(&marker);
+}
+
+/// The first attempts to connect fail, as while a host boots. The run begins without it.
+#[test]
+fn a_node_that_cannot_be_reached_is_tried_again() {
+    let marker = marker("again");
+    let line =
+        format!("test -e up && exec env {marker} {CAPTIME} agent; echo no route >&2; exit 255");
+    let nodes = format!("{{launch: [[sh, -c, {line:?}], {}]}}", agent(&marker, &[]));
+    let test_run = TestRun::new(&sleeping(&nodes, 80, "0.2"));
+    let child = start(&test_run);
+    test_run.wait_for_outcomes("night", 2);
+    test_run.write("up", "");
+    let (_, said) = expect(&child.wait_with_output().unwrap(), 0);
+    let missed = said.find("node sh-1 cannot be used: ").unwrap();
+    let came = said.find("node sh-1 is ready: ").unwrap();
+    assert!(missed < came && said.contains("no route"), "{said}");
+    nothing_is_lost(&test_run, 80);
+    let outcomes = outcomes(&test_run);
     assert!(
-        said.contains("node env-1 cannot be used: the program `solve-it` is missing"),
+        outcomes.iter().any(|outcome| outcome["node"] == "sh-1"),
         "{said}"
     );
-    nothing_is_lost(&test_run, 20);
     nothing_is_left(&marker);
 }
 
@@ -429,7 +480,7 @@ fn through_mounts(marker: &str, mounts: &str) -> Option<String> {
 }
 
 #[test]
-fn a_node_with_a_different_or_missing_instance_is_withdrawn() {
+fn a_node_with_a_different_or_missing_program_or_instance_is_withdrawn() {
     let marker = marker("instance");
     let Some(different) = through_mounts(
         &marker,
@@ -438,22 +489,30 @@ fn a_node_with_a_different_or_missing_instance_is_withdrawn() {
         return;
     };
     let missing = through_mounts(&marker, "mkdir -p scratch && mount -t tmpfs none in").unwrap();
+    let changed =
+        through_mounts(&marker, "mkdir -p scratch && mount --bind other.sh solve").unwrap();
     let good = agent(&marker, &[]);
     let text = sleeping(
-        &format!("{{launch: [{different}, {missing}, {good}]}}"),
+        &format!("{{launch: [{different}, {missing}, {changed}, {good}]}}"),
         20,
         "0.05",
     );
+    let text = text.replace("[sleep, ", "[./solve, ");
     let test_run = TestRun::new(&text.replace("  reward", "  instances: in/*.txt\n  reward"));
+    test_run.program("solve", "#!/bin/sh\nexec sleep \"$1\"\n");
+    test_run.program("other.sh", "#!/bin/sh\nexec sleep 0.01\n");
     test_run.write("in/a.txt", "one");
     test_run.write("in/b.txt", "two");
     test_run.write("other.txt", "six");
-    let (_, said) = test_run.run(0, &[]);
-    assert!(
-        said.contains("in/a.txt` differs from the one where captime was started"),
-        "{said}"
-    );
-    assert!(said.contains("in/a.txt` is missing"), "{said}");
+    let (checked, _) = expect(&test_run.captime(&["check", "s.yaml"]), 0);
+    let (_, ran) = test_run.run(0, &[]);
+    for said in [checked, ran] {
+        for differs in ["in/a.txt", "solve"] {
+            let wanted = format!("{differs}` differs from the one where captime was started");
+            assert!(said.contains(&wanted), "{said}");
+        }
+        assert!(said.contains("in/a.txt` is missing"), "{said}");
+    }
     nothing_is_lost(&test_run, 20);
     nothing_is_left(&marker);
 }

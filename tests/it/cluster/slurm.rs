@@ -307,14 +307,21 @@ fn a_job_that_reaches_its_time_limit_is_followed_by_another() {
 /// The control groups of captime that are left below those of Slurm's nodes.
 fn left_groups(prefix: &str) -> Vec<PathBuf> {
     let below = |group: String| format!("*/{group}/*captime*");
-    let found = Command::new("find")
-        .args(["/sys/fs/cgroup", "-type", "d", "-path"])
+    let mut find = Command::new("find");
+    find.args(["/sys/fs/cgroup", "-type", "d", "-path"])
         .arg(below(format!("slurm_{prefix}*")))
         .args(["-o", "-type", "d", "-path"])
-        .arg(below(format!("{prefix}*_slurmstepd.scope")))
-        .output()
-        .unwrap();
-    assert!(found.status.success(), "{found:?}");
+        .arg(below(format!("{prefix}*_slurmstepd.scope")));
+    // Fails while Slurm is still removing its own.
+    let since = Instant::now();
+    let found = loop {
+        let found = find.output().unwrap();
+        if found.status.success() {
+            break found;
+        }
+        assert!(since.elapsed() < Duration::from_secs(30), "{found:?}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
     let found = String::from_utf8_lossy(&found.stdout).into_owned();
     found.lines().map(PathBuf::from).collect()
 }
@@ -347,7 +354,10 @@ fn limits_hold_inside_the_control_groups_of_slurm() {
         let line = said
             .lines()
             .find(|line| line.contains(&format!("node {node}: 2 slots")));
-        assert!(line.is_some_and(|line| line.contains(&promised)), "{said}");
+        assert!(
+            line.is_some_and(|line| line.contains(&promised) && line.contains("s left")),
+            "{said}"
+        );
     }
     expect(&slurm.run(&test_run, &marker, "10").output().unwrap(), 0);
     let outcomes = outcomes(&test_run);

@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
 use super::{
-    CAPTIME, has_programs, marked, marker, nothing_is_left, nothing_is_lost, signal, sleeping,
+    CAPTIME, has_programs, marked, marker, nothing_is_left, nothing_is_lost, outcomes, signal,
+    sleeping,
 };
 use crate::test_run::{TestRun, expect, program};
 
@@ -42,9 +44,10 @@ impl Ssh {
             path("sshd_config"),
             format!(
                 "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\n\
-                 UsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nSetEnv {marker}\n",
+                 UsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nSetEnv {marker} PATH={}:/usr/bin:/bin\n",
                 path("host"),
                 path("user.pub"),
+                Path::new(CAPTIME).parent().unwrap().display(),
             ),
         )
         .unwrap();
@@ -154,5 +157,23 @@ fn a_frozen_connection_is_given_up_and_its_late_results_are_dropped() {
     let (_, said) = expect(&child.wait_with_output().unwrap(), 0);
     assert!(said.contains("was lost"), "{said}");
     nothing_is_lost(&test_run, 60);
+    nothing_is_left(&marker);
+}
+
+/// A file lists the hosts, and captime is found in the `PATH` there.
+#[test]
+fn hosts_may_be_listed_in_a_file() {
+    let marker = marker("listed");
+    let Some(ssh) = Ssh::start(&marker) else {
+        return;
+    };
+    let test_run = TestRun::new(&sleeping("{ssh: hosts.txt}", 40, "0.1"));
+    test_run.write("hosts.txt", "# two\nalpha\nbeta\n");
+    let (_, said) = expect(&ssh.run(&test_run).output().unwrap(), 0);
+    nothing_is_lost(&test_run, 40);
+    for host in ["alpha", "beta"] {
+        let mut outcomes = outcomes(&test_run).into_iter();
+        assert!(outcomes.any(|outcome| outcome["node"] == host), "{said}");
+    }
     nothing_is_left(&marker);
 }

@@ -173,8 +173,6 @@ impl<'a> Delegated<'a> {
 
 fn remove(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
-        // The group that captime itself was in, which it cannot remove. It is empty.
-        let _ = remove_dir(folder.join("captime.shelter"));
         let removed = remove_dir(folder);
         let left: Vec<_> = std::fs::read_dir(folder)
             .into_iter()

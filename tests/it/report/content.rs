@@ -350,3 +350,39 @@ slots: 2
     );
     assert_eq!(instances["worst"][0]["name"], "12", "{instances}");
 }
+
+/// What a command can do in spite of its limits is said where people look: in the summary, in the page, and after a later session that
+/// contained its commands too.
+#[test]
+fn a_run_without_containment_says_what_may_escape() {
+    let scenario = |contain: &str, rounds: u32| {
+        format!(
+            "name: open\ntarget: {{command: [sh, -c, 'echo 0.5'], reward: {{stdout: '([0-9.]+)'}}{contain}}}\n\
+             arms: {{list: [{{name: a}}, {{name: b}}]}}\nlimits: {{of: wall, grid: [10s]}}\nprice: {{cost: x, penalty: 10 * x}}\n\
+             policy: uniform\nbudget: {{rounds: {rounds}}}\n"
+        )
+    };
+    let escape = "a hostile command can stop or kill captime's own processes, run past its limit and leave processes behind";
+    let off = TestRun::new(&scenario(", contain: off", 4));
+    // The second time there is nothing left to run.
+    for _ in 0..2 {
+        let (said, _) = off.run(0, &[]);
+        assert!(said.contains(&format!("contain   off: {escape}")), "{said}");
+    }
+    let words = |test_run: &TestRun| {
+        let data = data(&test_run.run_folder("open"));
+        data["facts"]["enforcement"].as_str().unwrap().to_owned()
+    };
+    let said = words(&off);
+    assert!(
+        said.contains(&format!(". Without containment, {escape}")),
+        "{said}"
+    );
+    if captime_limit::detect().contain == captime_limit::Contain::Off {
+        return crate::test_run::skipped("containment is not possible here");
+    }
+    let contained = TestRun::new(&scenario("", 4));
+    let (said, _) = contained.run(0, &[]);
+    assert!(!said.contains("hostile"), "{said}");
+    assert!(!words(&contained).contains("hostile"));
+}

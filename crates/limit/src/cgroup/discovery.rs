@@ -173,7 +173,9 @@ pub(crate) fn base_with_memory(places: &Places) -> io::Result<Option<PathBuf>> {
         if lists(group, "cgroup.subtree_control", "memory")? {
             return Ok(Some(group.to_owned()));
         }
-        if group == own && lists(group, "cgroup.controllers", "memory")? {
+        // Whatever is in a shelter has its groups beside it.
+        let is_own = group == own && !group.ends_with(SHELTER);
+        if is_own && lists(group, "cgroup.controllers", "memory")? {
             let enable = || {
                 let enabled = fs::write(group.join("cgroup.subtree_control"), "+memory");
                 unless_short(enabled).map(|enabled| enabled.is_some())

@@ -199,10 +199,10 @@ fn sweep(base: &Path, end: impl Fn(BorrowedFd<'_>, &str)) {
     }
 }
 
-/// Moves this process back to the group in which it was started, and removes the one that captime made for itself.
+/// Moves this process back to the group in which it was started, and removes the one that captime made for itself. Call it when the
+/// process is about to exit.
 ///
-/// For a process in a group that another program wants to remove, which it cannot while a group is inside. Does nothing while another captime
-/// works there.
+/// Slurm or systemd, which made that group, cannot remove it while another is inside. Does nothing while another captime works there.
 pub fn leave_shelter() {
     let located = Places::locate().ok();
     let own = located.and_then(|places| places.unified);
