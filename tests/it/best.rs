@@ -144,13 +144,14 @@ budget: {{rounds: 60}}
 seed: {seed}
 "
         ));
-        let mut table = "instance,a,b,c,d,fast,e\n".to_owned();
-        for instance in 0..12 {
+        let row = |instance: u32| {
             let seconds = [9.0, 8.0, 7.0, 2.5, 0.4, 12.0];
-            let seconds = seconds.map(|of: f64| of * (1.0 + 0.1 * f64::from(instance)));
-            let cells = seconds.map(|of| format!("{of:.2}")).join(",");
-            table += &format!("i{instance},{cells}\n");
-        }
+            let cells =
+                seconds.map(|of: f64| format!(",{:.2}", of * f64::from(10 + instance) / 10.0));
+            format!("\ni{instance}{}", cells.concat())
+        };
+        let rows: Vec<String> = (0..12).map(row).collect();
+        let table = format!("instance,a,b,c,d,fast,e{}\n", rows.concat());
         test_run.write("seconds.csv", &table);
         test_run.run(0, &["--quiet"]);
         for limit in ["20s", "36s"] {
