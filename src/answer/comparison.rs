@@ -32,9 +32,9 @@ pub enum Comparison {
         /// How likely it is that the answer has the larger gain. None where it is too early to tell: the probability is below
         /// 75 %, or the default was never granted as much as the answer gets.
         probability: Option<f64>,
-        /// How much larger the gain of the answer is.
+        /// How much larger the gain of the answer is: the median of the posterior that the probability is from.
         difference: f64,
-        /// 95 % interval of the difference.
+        /// 95 % interval of the difference, from the same posterior.
         interval: (f64, f64),
         /// The limit of the answer in the comparison. It is one that was granted: the answer's own may lie just above its
         /// longest run, and so be kind to it.
@@ -63,7 +63,7 @@ const NOISE: f64 = 1.5;
 const LEAST_SURE: f64 = 0.75;
 /// Where no run fails, arms may well be alike.
 const USUAL: Belief = Belief {
-    no_spread: 2.0,
+    no_spread: 3.0,
     halvings: 5.0,
 };
 /// Where some runs fail, arms rarely fail alike.
@@ -167,12 +167,11 @@ impl Evidence {
         let Some(known) = posterior::posterior(&arms, pair, belief, lost, head_start) else {
             return (unknown, None);
         };
-        let half = 1.96 * known.spread;
         let is_sure = known.probability.max(1.0 - known.probability) >= LEAST_SURE;
         let comparison = Comparison::Compared {
             probability: (is_sure && !is_short).then_some(known.probability),
             difference: known.difference,
-            interval: (known.difference - half, known.difference + half),
+            interval: known.interval,
             answer_limit: own_limit.get(),
             limit: limit.get(),
             is_short,
@@ -290,10 +289,10 @@ impl Comparison {
                 "not compared with the default (arm 1): it has not been pulled".into()
             }
             Self::Unknown { runs } => format!(
-                "not compared with the default (arm 1): {} too few",
+                "not compared with the default (arm 1): {} too little about this limit",
                 match runs {
-                    1 => "1 pull is".to_owned(),
-                    _ => format!("{runs} pulls are"),
+                    1 => "its only pull says".to_owned(),
+                    _ => format!("its {runs} pulls say"),
                 }
             ),
             Self::Compared {

@@ -121,7 +121,26 @@ impl Evidence {
 
     /// The runs of an arm that show whether they end within this limit.
     pub fn reaching(&self, arm: ArmId, limit: f64) -> impl Iterator<Item = &FinishedRun> {
-        self.of(arm).iter().filter(move |run| run.reach >= limit)
+        let from = self.shown_from(arm, limit);
+        self.of(arm).iter().filter(move |run| run.reach >= from)
+    }
+
+    /// From which reach on the runs of an arm show what it does under this limit. An arm that was never granted as much shows it
+    /// too if it never needed that: none of its runs was still going when its longest had ended.
+    fn shown_from(&self, arm: ArmId, limit: f64) -> f64 {
+        let runs = self.of(arm);
+        if runs.iter().any(|run| run.reach >= limit) {
+            return limit;
+        }
+        let used = runs.iter().filter_map(|run| run.consumption);
+        let longest = used.fold(f64::NEG_INFINITY, f64::max);
+        let is_cut_off =
+            |run: &FinishedRun| !run.is_failed && run.consumption.is_none() && run.reach >= longest;
+        if longest.is_finite() && !runs.iter().any(is_cut_off) {
+            longest
+        } else {
+            limit
+        }
     }
 
     /// Arms that were pulled, with their runs.
@@ -214,5 +233,37 @@ impl Evidence {
                 )
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::round::Pull;
+
+    #[test]
+    fn an_arm_that_never_needed_a_limit_is_known_under_it() {
+        let mut evidence = Evidence::default();
+        let mut run = |arm, limit, seconds: f64| {
+            let pull = Pull::new(ArmId::from_index(arm), Limit::new(limit).unwrap());
+            evidence.add(&Observation::ended(pull, 1.0, seconds).unwrap(), None);
+        };
+        // Cut off at 0.3 s, then done in 0.5 s when it got 1 s.
+        run(0, 0.3, 0.5);
+        run(0, 1.0, 0.5);
+        run(0, 1.0, 0.4);
+        // Still going after 1 s.
+        run(1, 1.0, 0.5);
+        run(1, 1.0, 4.0);
+        let price = Price::new("x", "10 * x", 10.0).unwrap();
+        let of = |arm, limit| {
+            let limit = Limit::new(limit).unwrap();
+            evidence.estimate(ArmId::from_index(arm), limit, &price)
+        };
+        let known = of(0, 8.0).unwrap();
+        assert_eq!((known.pulls, known.censored), (2, 0.0));
+        assert!((known.gain - 0.955).abs() < 1e-9, "{known:?}");
+        assert_eq!(of(1, 8.0), None);
+        assert_eq!(of(1, 1.0).unwrap().pulls, 2);
     }
 }

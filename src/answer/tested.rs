@@ -61,8 +61,15 @@ pub struct Difference {
 }
 
 impl Evidence {
-    /// What every one of these arms did under this limit. Runs must carry what they are paired by as their instance.
-    pub fn tested(&self, arms: &[ArmId], limit: Limit, price: &Price) -> Vec<Tested> {
+    /// What every one of these arms did under this limit. Runs must carry what they are paired by as their instance. `unsolved` are
+    /// the arms that are known to leave a run unsolved now and then, whether the test shows it or not.
+    pub fn tested(
+        &self,
+        arms: &[ArmId],
+        unsolved: &[ArmId],
+        limit: Limit,
+        price: &Price,
+    ) -> Vec<Tested> {
         let default = ArmId::from_index(0);
         let one = |&arm: &ArmId| {
             let values = self.values(arm, limit.get())?;
@@ -72,7 +79,7 @@ impl Evidence {
                 values,
                 gain: self.estimate(arm, limit, price)?.gain,
                 against_default: if of_default {
-                    self.differences(arm, default, limit, price)
+                    self.differences([arm, default], unsolved, limit, price)
                 } else {
                     None
                 },
@@ -81,17 +88,23 @@ impl Evidence {
         arms.iter().filter_map(one).collect()
     }
 
-    /// How an arm differs from another, instance by instance; none if they share none.
+    /// How an arm differs from another, instance by instance; none if they share none. `unsolved` as for
+    /// [`tested`](Self::tested).
     pub fn differences(
         &self,
-        a: ArmId,
-        b: ArmId,
+        [a, b]: [ArmId; 2],
+        unsolved: &[ArmId],
         limit: Limit,
         price: &Price,
     ) -> Option<Differences> {
         let most = limit.get();
         let solved = |run: &FinishedRun| run.is_solved_within(most);
-        let weight = self.unseen(a, b, most);
+        let is_known = unsolved.contains(&a) || unsolved.contains(&b);
+        let weight = if is_known {
+            MOST_UNSEEN
+        } else {
+            self.unseen(a, b, most)
+        };
         // A run that is not solved has the first value; what one that is has on average tells how far apart they are.
         let all = |unsolved: f64, of: &dyn Fn(&FinishedRun) -> f64| {
             let both = self.reaching(a, most).chain(self.reaching(b, most));
@@ -142,7 +155,7 @@ impl Evidence {
         pairs.collect()
     }
 
-    /// How much weight pairs deserve in which only one of the arms is solved, although few or none were seen.
+    /// How much weight pairs deserve in which only one of the arms is solved, although few or none were seen, by how long runs take.
     ///
     /// All of `MOST_UNSEEN` where some run was not solved. Where all were, it is less the further they stay below the limit: by as
     /// many as the tail of their consumption would put above it. Solvers have heavy tails, so the logarithms above the `TAIL`

@@ -195,7 +195,10 @@ mod tests {
             values.in_words(Resource::Wall),
             "solved 50.0 %, PAR10 51 s, mean time 6 s"
         );
-        assert_eq!(evidence.values(ArmId::from_index(0), 11.0), None);
+        // What was cut off says nothing about a larger limit.
+        let cut_off = Observation::censored(pull(1), 10.0).unwrap();
+        evidence.add(&cut_off, None);
+        assert_eq!(evidence.values(ArmId::from_index(1), 11.0), None);
         assert_eq!(evidence.values(ArmId::from_index(7), 1.0), None);
     }
 

@@ -10,7 +10,7 @@ use super::best::read_limit;
 use super::driving::drive;
 use super::run_folder::{self, failure};
 use super::{Exit, Failure, TextOrJson, exit_code, report};
-use crate::answer::{PathStep, shortened};
+use crate::answer::{FinishedRun, PathStep, shortened};
 use crate::journal::{EndReason, Learned};
 use crate::markup::Visible;
 use crate::orchestrator::{
@@ -252,7 +252,12 @@ fn scenario(
     } else {
         1
     };
+    let is_unsolved = |run: &FinishedRun| {
+        run.is_failed || (run.reach >= limit.get() && !run.is_solved_within(limit.get()))
+    };
+    let unsolved = |arm: &&ArmId| history.evidence().of(**arm).iter().any(is_unsolved);
     let plan = TestPlan {
+        unsolved: arms.iter().filter(unsolved).copied().collect(),
         arms,
         answer,
         seeds: options.seeds.unwrap_or(without),

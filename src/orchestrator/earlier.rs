@@ -13,7 +13,7 @@ use super::{RunError, RunReader, State};
 use crate::journal::{By, Calibrated, Header, Learned, Machine, OutcomeRecord, PullRecord, Step};
 use crate::quantity::counted;
 use crate::round::{ArmId, Round};
-use crate::scenario::{LimitSource, Scenario, difference};
+use crate::scenario::{LimitSource, Scenario, Target, difference};
 use crate::space::open::{OpenSpace, Point};
 use crate::space::{Configuration, Parameter, Space, Value};
 
@@ -279,12 +279,26 @@ fn obstacle(run: &RunReader, scenario: &Scenario) -> Option<String> {
 fn how_measured(scenario: &Scenario, other: &Scenario) -> Json {
     let mut stored = scenario.stored();
     let mut target = stored["target"].take();
+    let is_in_both = |name: &String| {
+        let has = |of: &Scenario| match &of.target {
+            Target::Command(command) => command.instances.contains(name),
+            _ => false,
+        };
+        has(scenario) && has(other)
+    };
     for of_kind in target.as_object_mut().into_iter().flat_map(Map::values_mut) {
         let Some(keys) = of_kind.as_object_mut() else {
             continue;
         };
         keys.remove("instances");
         keys.remove("test");
+        // Answers of instances that only one of them runs on, or that are held out, change no round that is taken over.
+        let answers = keys
+            .get_mut("expect")
+            .and_then(|expect| expect.pointer_mut("/column/known"));
+        if let Some(Json::Object(answers)) = answers {
+            answers.retain(|name, _| is_in_both(name));
+        }
         // A parameter that only one of them has is at its default.
         let own = keys
             .get_mut("arguments")

@@ -487,7 +487,7 @@ impl State {
             };
             let best = match at {
                 None => playing.policy.answer(None)?,
-                Some(limit) => self.between_limits(playing, limit)?,
+                Some(limit) => self.under_limit(playing, limit)?,
             };
             let best = settle(best)?;
             // What is said of the answer and the default holds here too: a policy may prefer an arm that it hardly knows.
@@ -505,25 +505,30 @@ impl State {
         }
     }
 
-    /// What the policy recommends under this limit. If it lies between two limits of the grid: the better of the answers at
-    /// both, as far as their runs show it under this one.
-    fn between_limits(&self, playing: &Playing, limit: Limit) -> Option<Recommendation> {
+    /// The arm to use if every run gets this limit: the best of what the policy recommends at the limits of the grid around it, and
+    /// without a limit if that is less, as far as their runs show it under this one. An arm that never needed as much may never
+    /// have been granted it.
+    fn under_limit(&self, playing: &Playing, limit: Limit) -> Option<Recommendation> {
         let policy = &playing.policy;
-        let below = policy.answer(Some(limit))?;
+        let asked = policy.answer(Some(limit));
         let mut limits = playing.problem.limits.as_slice().iter().copied();
-        let Some(above) = limits.find(|above| *above > limit) else {
-            return Some(below);
+        let above = match asked {
+            Some(asked) if asked.pull.limit == limit => None,
+            _ => limits.find(|above| *above > limit),
         };
-        if below.pull.limit == limit {
-            return Some(below);
-        }
-        let both = [Some(below), policy.answer(Some(above))];
-        let known = both.into_iter().flatten().filter_map(|pair| {
-            let price = &playing.problem.price;
-            self.evidence.estimate(pair.pull.arm, limit, price)
-        });
+        let above = above.and_then(|above| policy.answer(Some(above)));
+        let less = policy.answer(None).filter(|any| any.pull.limit <= limit);
+        let known = [asked, above, less]
+            .into_iter()
+            .flatten()
+            .filter_map(|pair| {
+                let price = &playing.problem.price;
+                self.evidence.estimate(pair.pull.arm, limit, price)
+            });
         let best = known.reduce(|best, other| if other.gain > best.gain { other } else { best });
-        Some(best.unwrap_or(below))
+        // What the policy believes of the very pair that was asked for counts.
+        let same = asked.filter(|asked| best.is_none_or(|best| best.pull == asked.pull));
+        same.or(best)
     }
 
     /// The pair to use if the run stopped now.

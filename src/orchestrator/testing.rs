@@ -289,11 +289,14 @@ impl TestReader {
             instances,
             done: outcomes.len() as u64,
             total: test.rounds(instances),
-            arms: evidence.tested(&test.arms, limit, &price),
+            arms: evidence.tested(&test.arms, &test.unsolved, limit, &price),
             steps: match test.path[..] {
                 [] => vec![],
                 _ => (test.arms.windows(2))
-                    .map(|pair| evidence.differences(pair[1], pair[0], limit, &price))
+                    .map(|pair| {
+                        let pair = [pair[1], pair[0]];
+                        evidence.differences(pair, &test.unsolved, limit, &price)
+                    })
                     .collect(),
             },
             space: run.resolved.scenario.space.clone(),

@@ -106,6 +106,9 @@ pub struct TestPlan {
     /// If the arms lead from the default to the answer: what changes with each of them but the first, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
+    /// The arms that left a run unsolved before, under the limit of the test or by failing. A test of a few dozen runs may not show that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsolved: Vec<ArmId>,
 }
 
 /// How runs on nodes of different speed are compared.

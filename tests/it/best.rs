@@ -131,6 +131,43 @@ fn a_limit_and_the_front_can_be_asked_for() {
     assert!(!front["front"].as_array().unwrap().is_empty(), "{front}");
 }
 
+/// The best arm ends in half a second, so the policy never grants it 20 s. It is the best under 20 s too.
+#[test]
+fn an_arm_that_never_needed_a_limit_is_the_answer_under_it() {
+    for seed in 1..=4 {
+        let test_run = TestRun::new(&format!(
+            "name: try
+target: {{recorded: {{consumption: seconds.csv, cutoff: 40s, unsolved: 99}}}}
+limits: {{of: cpu, grid: [0.5s, 1.5s, 4s, 12s, 36s]}}
+price: {{cost: x, penalty: 10 * x}}
+budget: {{rounds: 60}}
+seed: {seed}
+"
+        ));
+        let row = |instance: u32| {
+            let seconds = [9.0, 8.0, 7.0, 2.5, 0.4, 12.0];
+            let cells =
+                seconds.map(|of: f64| format!(",{:.2}", of * f64::from(10 + instance) / 10.0));
+            format!("\ni{instance}{}", cells.concat())
+        };
+        let rows: Vec<String> = (0..12).map(row).collect();
+        let table = format!("instance,a,b,c,d,fast,e{}\n", rows.concat());
+        test_run.write("seconds.csv", &table);
+        test_run.run(0, &["--quiet"]);
+        for limit in ["20s", "36s"] {
+            let (text, _) = expect(&test_run.captime(&["best", "try", "--limit", limit]), 0);
+            assert!(
+                text.starts_with("Use arm 5 (fast) with a limit of"),
+                "{text}"
+            );
+            assert!(
+                text.contains(&limit.replace('s', " s of CPU time")),
+                "{text}"
+            );
+        }
+    }
+}
+
 /// Neither program output nor the name of an arm reaches the terminal as a control sequence.
 #[test]
 fn escapes_of_a_program_are_made_visible() {

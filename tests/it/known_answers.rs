@@ -221,6 +221,24 @@ fn counted_work_is_limited_by_the_program_and_repeats_exactly() {
     assert_eq!(journals[0], journals[1]);
 }
 
+/// Solvers count in whole numbers and refuse others. The limits between are 215.4 and 464.2.
+#[test]
+fn a_program_that_counts_gets_whole_numbers_as_its_limits() {
+    let source = r"{stdout: 'conflicts: (\S+)'}";
+    let limits = "of: work, from: 100, to: 1000, points: 4, scale: log, wall: 60s";
+    let test_run = counting(source, limits, CONFLICTS);
+    test_run.run(0, &["--quiet"]);
+    let (pulls, outcomes) = story(&test_run.run_folder("s"));
+    assert!(pulls.iter().any(|pull| pull.limit.get().fract() > 0.0));
+    for (pull, outcome) in pulls.iter().zip(&outcomes) {
+        let work: f64 = [100.0, 300.0, 900.0][pull.arm.index()];
+        let limit = pull.limit.get();
+        assert_eq!(outcome.consumption, Some(work.min(limit.floor())));
+        assert_eq!(outcome.reward, (work <= limit).then_some(1.0));
+        assert_eq!(outcome.censored.is_some(), work > limit);
+    }
+}
+
 #[test]
 fn reported_seconds_count_instead_of_measured_ones() {
     // Loading takes longer than the fit, and longer than any limit.

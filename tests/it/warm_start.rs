@@ -45,6 +45,29 @@ fn earlier(test_run: &TestRun, name: &str) -> usize {
     pulls.iter().filter(taken).count()
 }
 
+/// Held-out instances, with their answers, are often added later.
+#[test]
+fn answers_of_instances_that_were_never_run_keep_no_round_from_being_taken_over() {
+    let answers = "  instances: train.txt\n  reward: {exit: [0, 1]}\n  expect: {column: 2}";
+    let first = FIRST.replace("  instances: [a, b, c, d]", answers);
+    let test_run = TestRun::new(&first);
+    test_run.program("solve", "#!/bin/sh\nexit 0\n");
+    test_run.write("train.txt", "a 0\nb 0\nc 0\nd 0\n");
+    test_run.write("test.txt", "e 0\n");
+    test_run.run(0, &["--quiet"]);
+    let again = first
+        .replace("name: first", "name: second")
+        .replace("limits:", "  start: {run: runs/first}\nlimits:")
+        .replace("train.txt", "train.txt\n  test: test.txt");
+    test_run.write("s.yaml", &again);
+    let (shown, _) = expect(&test_run.captime(&["check", "s.yaml"]), 0);
+    assert!(shown.contains("40 of its 40 rounds taken over"), "{shown}");
+    // Another answer for an instance that was run is another measurement.
+    test_run.write("train.txt", "a 1\nb 0\nc 0\nd 0\n");
+    let (shown, _) = expect(&test_run.captime(&["check", "s.yaml"]), 0);
+    assert!(shown.contains("no rounds taken over"), "{shown}");
+}
+
 #[test]
 fn arms_and_rounds_are_taken_over_and_the_earlier_run_is_not_needed_again() {
     let test_run = after_first();

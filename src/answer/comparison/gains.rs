@@ -20,14 +20,16 @@ const ROUNDS: usize = 15;
 pub(super) struct ArmGains {
     pub(super) arm: ArmId,
     pub(super) gains: Vec<(Option<u32>, f64)>,
+    /// The variance that expected gains lack beside real ones, summed over them.
+    pub(super) imputed: f64,
 }
 
 /// Runs that were watched up to a limit, by what they say about one that was cut off earlier.
 struct Donors {
     /// When each had ended (never: infinity), ascending.
     ended: Vec<f64>,
-    /// The mean gain of the donors from each place on.
-    mean_from: Vec<f64>,
+    /// The gain of the donors from each place on: mean and variance.
+    gain_from: Vec<(f64, f64)>,
 }
 
 impl Donors {
@@ -42,39 +44,55 @@ impl Donors {
             })
             .collect();
         donors.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (mut sum, mut count) = (0.0, 0.0);
-        let mut mean_from: Vec<f64> = donors
+        let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
+        let mut gain_from: Vec<(f64, f64)> = donors
             .iter()
             .rev()
             .map(|(_, gain)| {
                 sum += gain;
+                squares += gain * gain;
                 count += 1.0;
-                sum / count
+                let mean = sum / count;
+                (mean, f64::max(squares / count - mean * mean, 0.0))
             })
             .collect();
-        mean_from.reverse();
+        gain_from.reverse();
         Self {
             ended: donors.iter().map(|(ended, _)| *ended).collect(),
-            mean_from,
+            gain_from,
         }
     }
 
-    /// What a run that had not ended by then gains on average.
-    fn after(&self, reach: f64) -> Option<f64> {
+    /// What a run that had not ended by then gains: mean and variance.
+    fn after(&self, reach: f64) -> Option<(f64, f64)> {
         let place = self.ended.partition_point(|ended| *ended <= reach);
-        self.mean_from.get(place).copied()
+        self.gain_from.get(place).copied()
     }
 }
 
-/// The gain of a run under this limit, and whether the run itself shows it. If it was cut off before, the mean gain of the runs of
-/// all arms that had not ended by then either. Leaving such runs out would hide why a policy gave an arm up.
-fn gain(run: &FinishedRun, limit: Limit, price: &Price, donors: &Donors) -> Option<(f64, bool)> {
+/// The gain of a run under this limit. If it was cut off before, the mean gain of the runs of all arms that had not ended by then
+/// either, and the variance of their gains. Leaving such runs out would hide why a policy gave an arm up.
+fn gain(
+    run: &FinishedRun,
+    limit: Limit,
+    price: &Price,
+    donors: &Donors,
+) -> Option<(f64, Option<f64>)> {
     let is_known = run.is_failed || run.reach >= limit.get() || run.is_solved_within(limit.get());
     if is_known {
-        Some((run.gain(limit, price), true))
+        Some((run.gain(limit, price), None))
     } else {
-        Some((donors.after(run.reach)?, false))
+        let (mean, variance) = donors.after(run.reach)?;
+        Some((mean, Some(variance)))
     }
+}
+
+/// The runs of an arm on one instance.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    count: f64,
+    gains: f64,
+    variances: f64,
 }
 
 /// The gains of every arm under this limit, one for each instance. Arms without any are left out.
@@ -92,23 +110,34 @@ pub(super) fn under(evidence: &Evidence, limit: Limit, price: &Price) -> Vec<Arm
     let of_arm = |(arm, runs): (ArmId, &[FinishedRun])| {
         let known = |run: &FinishedRun| Some((run.instance(), gain(run, limit, price, &donors)?));
         let known = runs.iter().filter_map(known);
-        let (mut gains, mut by_instance) = (vec![], BTreeMap::<u32, [(f64, f64); 2]>::new());
-        for (instance, (gain, is_known)) in known {
+        let (mut gains, mut imputed) = (vec![], 0.0);
+        let mut by_instance = BTreeMap::<u32, [Sum; 2]>::new();
+        for (instance, (gain, expected)) in known {
+            let variance = expected.unwrap_or(0.0);
             match instance.filter(|_| has_instances) {
-                None => gains.push((instance, gain)),
+                None => {
+                    gains.push((instance, gain));
+                    imputed += variance;
+                }
                 Some(key) => {
                     let sums = by_instance.entry(key).or_default();
-                    let (sum, count) = &mut sums[usize::from(is_known)];
-                    *sum += gain;
-                    *count += 1.0;
+                    let sum = &mut sums[usize::from(expected.is_none())];
+                    sum.count += 1.0;
+                    sum.gains += gain;
+                    sum.variances += variance;
                 }
             }
         }
-        gains.extend(by_instance.into_iter().map(|(key, [expected, known])| {
-            let (sum, count) = if known.1 > 0.0 { known } else { expected };
-            (Some(key), sum / count)
-        }));
-        ArmGains { arm, gains }
+        for (key, [expected, known]) in by_instance {
+            let sum = if known.count > 0.0 { known } else { expected };
+            gains.push((Some(key), sum.gains / sum.count));
+            imputed += sum.variances / sum.count;
+        }
+        ArmGains {
+            arm,
+            gains,
+            imputed,
+        }
     };
     let arms = evidence.pulled().map(of_arm);
     arms.filter(|of| !of.gains.is_empty()).collect()

@@ -19,6 +19,10 @@ const ADDED: f64 = 1.0;
 const STEP: f64 = 0.05;
 /// At most so many, in each direction.
 const MOST_STEPS: usize = 400;
+/// Steps that find a quantile.
+const HALVINGS: usize = 50;
+/// The smallest standard deviation of a part of the posterior, in those of a single run: arms that do not differ at all.
+const NONE: f64 = 1e-6;
 
 /// What is believed before the runs about how much arms differ.
 #[derive(Debug, Clone, Copy)]
@@ -34,10 +38,63 @@ pub(super) struct Belief {
 pub(super) struct Posterior {
     /// How likely it is that the first is better.
     pub(super) probability: f64,
-    /// How much better it is.
+    /// How much better it is: the median.
     pub(super) difference: f64,
-    /// Standard deviation of that.
-    pub(super) spread: f64,
+    /// 95 % interval of that: it begins above 0 exactly where the probability is above 97.5 %.
+    pub(super) interval: (f64, f64),
+}
+
+/// A normal part of the posterior, on the stabilised scale.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    weight: f64,
+    mean: f64,
+    deviation: f64,
+}
+
+/// What the probability, the difference and its interval are all read off.
+struct Mixture {
+    parts: Vec<Part>,
+    total: f64,
+}
+
+impl Mixture {
+    /// How likely it is that the difference is at most this.
+    fn below(&self, at: f64) -> f64 {
+        let below = self
+            .parts
+            .iter()
+            .map(|part| part.weight * Normal::standard().cdf((at - part.mean) / part.deviation));
+        below.sum::<f64>() / self.total
+    }
+
+    /// The difference that is not exceeded with this probability.
+    fn quantile(&self, probability: f64) -> f64 {
+        let ends = |sign: f64| {
+            self.parts
+                .iter()
+                .map(move |part| part.mean + sign * 9.0 * part.deviation)
+        };
+        let mut low = ends(-1.0).fold(f64::INFINITY, f64::min);
+        let mut high = ends(1.0).fold(f64::NEG_INFINITY, f64::max);
+        // Which side of 0 it is on must not depend on rounding.
+        if low < 0.0 && 0.0 < high {
+            if self.below(0.0) < probability {
+                low = 0.0;
+            } else {
+                high = 0.0;
+            }
+        }
+        for _ in 0..HALVINGS {
+            let middle = 0.5 * (low + high);
+            if self.below(middle) < probability {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        0.5 * (low + high)
+    }
 }
 
 /// One arm on the stabilised scale.
@@ -69,7 +126,7 @@ pub(super) fn posterior(
     let models = models(&all, scale.unit.sqrt(), belief);
     let most = models.iter().map(|of| of.log_evidence);
     let most = most.fold(f64::NEG_INFINITY, f64::max);
-    let (mut total, mut larger, mut sum, mut squares) = (0.0, 0.0, 0.0, 0.0);
+    let mut parts = vec![];
     for model in &models {
         let weight = (model.log_evidence - most).exp();
         if weight < 1e-9 {
@@ -80,30 +137,29 @@ pub(super) fn posterior(
         for (first, of_first) in [(true, core_a), (false, 1.0 - core_a)] {
             for (second, of_second) in [(true, core_b), (false, 1.0 - core_b)] {
                 let weight = weight * of_first * of_second;
+                if weight <= 0.0 {
+                    continue;
+                }
                 let (x, y) = (model.shrunk(a, first), model.shrunk(b, second));
-                let mean = x.mean - y.mean - slope * head_start.0;
                 let variance = x.variance
                     + y.variance
                     + (x.pull - y.pull).powi(2) * model.unsure
                     + slope * slope * head_start.1;
-                total += weight;
-                sum += weight * mean;
-                squares += weight * (mean * mean + variance);
-                larger += weight
-                    * if variance > 0.0 {
-                        Normal::standard().cdf(mean / variance.sqrt())
-                    } else {
-                        0.5
-                    };
+                parts.push(Part {
+                    weight,
+                    mean: x.mean - y.mean - slope * head_start.0,
+                    deviation: variance.max(0.0).sqrt().max(NONE * scale.unit.sqrt()),
+                });
             }
         }
     }
-    let mean = sum / total;
-    let variance = (squares / total - mean * mean).max(0.0);
+    let total = parts.iter().map(|part| part.weight).sum();
+    let mixture = Mixture { parts, total };
+    let quantile = |probability| mixture.quantile(probability) / slope;
     Some(Posterior {
-        probability: larger / total,
-        difference: mean / slope,
-        spread: variance.sqrt() / slope,
+        probability: 1.0 - mixture.below(0.0),
+        difference: quantile(0.5),
+        interval: (quantile(0.025), quantile(0.975)),
     })
 }
 
@@ -140,7 +196,7 @@ impl Sample {
                 let runs = of.gains.len() as f64;
                 let mean = of.gains.iter().map(|(_, gain)| gain).sum::<f64>() / runs;
                 let squares = of.gains.iter().map(|(_, gain)| (gain - mean).powi(2));
-                deviations += squares.sum::<f64>();
+                deviations += squares.sum::<f64>() + of.imputed;
                 OfArm { runs, mean }
             })
             .collect();
@@ -152,7 +208,9 @@ impl Sample {
         let least = (1e-4 * size).powi(2);
         let deviations = deviations + (0.5 * (high - low)).powi(2);
         let within = (deviations / (degrees + 1.0 - lost).max(1.0)).max(least);
-        let total = all().map(|gain| (gain - mean).powi(2)).sum::<f64>() / count;
+        let imputed = arms.iter().map(|of| of.imputed).sum::<f64>();
+        let total = all().map(|gain| (gain - mean).powi(2)).sum::<f64>() + imputed;
+        let total = total / count;
         let step = (count as usize).div_ceil(MOST_RUNS).max(1);
         Some(Self {
             arms: of_arms,

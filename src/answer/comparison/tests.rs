@@ -389,3 +389,67 @@ fn the_probability_is_calibrated_over_a_thousand_simulated_runs() {
         );
     }
 }
+
+proptest::proptest! {
+    /// The probability, the difference and its interval are read off one distribution.
+    #[test]
+    fn the_interval_leaves_0_out_exactly_where_the_probability_says_so(
+        seed: u64,
+        arms in 2_usize..8,
+        runs in 2_usize..60,
+        better in -0.3_f64..0.3,
+        has_instances: bool,
+        is_cut_off: bool,
+    ) {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let price = Price::new("x", "10 * x", 10.0).unwrap();
+        let noise = rng.random_range(0.0..0.2);
+        let mut evidence = Evidence::default();
+        for run in 0..runs * arms {
+            let arm = run % arms;
+            let limit = if rng.random_bool(0.3) { 3.0 } else { 10.0 };
+            let mut pull = pair(arm, limit).pull;
+            pull.instance = has_instances.then(|| rng.random_range(0..20));
+            let reward = 0.5 + if arm == 1 { better } else { 0.0 } + noise * normal(&mut rng);
+            let seconds = if is_cut_off { normal(&mut rng).exp() } else { 0.5 };
+            let seen = Observation::ended(pull, reward.clamp(0.0, 1.0), seconds).unwrap();
+            evidence.add(&seen, None);
+        }
+        let (comparison, probability) = evidence.weigh(&pair(1, 10.0), &price, false);
+        if let (Comparison::Compared { difference, interval: (low, high), .. }, Some(likely)) = (comparison, probability) {
+            proptest::prop_assert!(low <= difference && difference <= high, "{:?}", comparison);
+            proptest::prop_assert_eq!(likely > 0.975, low > 0.0, "{} {:?}", likely, comparison);
+            proptest::prop_assert_eq!(likely < 0.025, high < 0.0, "{} {:?}", likely, comparison);
+            proptest::prop_assert_eq!(likely > 0.5, difference > 0.0, "{} {:?}", likely, comparison);
+        }
+    }
+}
+
+/// A run that was cut off early counts with what is expected of it. That is less sure than what a run shows.
+#[test]
+fn expected_gains_carry_the_variance_of_the_runs_they_are_from() {
+    let price = Price::new("x", "10 * x", 10.0).unwrap();
+    let mut evidence = Evidence::default();
+    let mut run = |arm, limit: f64, seconds: f64| {
+        let seen = Observation::ended(pair(arm, limit).pull, 1.0, seconds).unwrap();
+        evidence.add(&seen, None);
+    };
+    // What goes on after 1 s gains 0.8 or loses 5.
+    run(0, 5.0, 0.5);
+    run(0, 5.0, 2.0);
+    run(0, 5.0, 9.0);
+    run(1, 5.0, 0.5);
+    run(1, 1.0, 9.0);
+    let arms = gains::under(&evidence, Limit::new(5.0).unwrap(), &price);
+    assert_eq!(arms[0].imputed, 0.0);
+    assert!(
+        (arms[1].gains[1].1 + 2.1).abs() < 1e-9,
+        "{:?}",
+        arms[1].gains
+    );
+    assert!(
+        (arms[1].imputed - 2.9 * 2.9).abs() < 1e-9,
+        "{}",
+        arms[1].imputed
+    );
+}

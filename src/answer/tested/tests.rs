@@ -15,6 +15,8 @@ struct Family {
     of: fn(&Differences) -> Difference,
     /// What a run counts, by its seconds and its reward.
     value: fn(f64, f64) -> f64,
+    /// Arms that left runs unsolved before the test.
+    unsolved: &'static [usize],
 }
 
 fn normal(rng: &mut Pcg64Mcg) -> f64 {
@@ -39,7 +41,19 @@ fn script(rng: &mut Pcg64Mcg, [_, spread, shift, noise]: &[f64; 4]) -> [f64; 4] 
     ]
 }
 
-const FAMILIES: [Family; 4] = [
+/// All runs are short, and some crash.
+fn crashing(rng: &mut Pcg64Mcg, setting: &[f64; 4]) -> [f64; 4] {
+    let [hard, spread, shift, noise] = setting;
+    let [a, b, ..] = solver(rng, &[hard - 4.0, *spread, *shift, *noise]);
+    // From 1 to 5 % of them.
+    let mut run = |seconds: f64, share: f64| {
+        let crashes = rng.random_bool(0.01 + 0.04 * share);
+        if crashes { 1e6 } else { seconds }
+    };
+    [run(a, spread - 0.5), run(b, 2.0 * (noise - 0.1)), 1.0, 1.0]
+}
+
+const FAMILIES: [Family; 5] = [
     Family {
         name: "PAR10",
         pairs: &[30, 60, 120],
@@ -52,6 +66,7 @@ const FAMILIES: [Family; 4] = [
                 10.0 * LIMIT
             }
         },
+        unsolved: &[],
     },
     Family {
         name: "solved",
@@ -59,6 +74,7 @@ const FAMILIES: [Family; 4] = [
         draw: solver,
         of: |all| all.solved,
         value: |seconds, _| f64::from(u8::from(seconds <= LIMIT)),
+        unsolved: &[],
     },
     Family {
         name: "gain",
@@ -72,6 +88,7 @@ const FAMILIES: [Family; 4] = [
                 -10.0
             }
         },
+        unsolved: &[],
     },
     Family {
         name: "reward",
@@ -79,6 +96,21 @@ const FAMILIES: [Family; 4] = [
         draw: script,
         of: |all| all.reward,
         value: |_, reward| reward,
+        unsolved: &[],
+    },
+    Family {
+        name: "crashes",
+        pairs: &[60, 90, 120],
+        draw: crashing,
+        of: |all| all.par10,
+        value: |seconds, _| {
+            if seconds <= LIMIT {
+                seconds
+            } else {
+                10.0 * LIMIT
+            }
+        },
+        unsolved: &[0, 1],
     },
 ];
 
@@ -99,7 +131,12 @@ fn test(rng: &mut Pcg64Mcg, family: &Family, setting: &[f64; 4], pairs: u32) -> 
             evidence.add(&seen, None);
         }
     }
-    let tested = evidence.tested(&arms, limit, &price());
+    let unsolved: Vec<ArmId> = family
+        .unsolved
+        .iter()
+        .map(|arm| ArmId::from_index(*arm))
+        .collect();
+    let tested = evidence.tested(&arms, &unsolved, limit, &price());
     (family.of)(&tested[0].against_default.unwrap())
 }
 
@@ -149,7 +186,7 @@ fn a_test_says_what_every_arm_did_and_how_it_differs_from_the_default() {
         add(arms[0], 2.0);
         add(arms[1], if instance == 0 { 99.0 } else { 3.0 });
     }
-    let [arm, default] = &evidence.tested(&arms, limit, &price())[..] else {
+    let [arm, default] = &evidence.tested(&arms, &[], limit, &price())[..] else {
         panic!("two arms");
     };
     assert_eq!(
@@ -187,7 +224,7 @@ fn a_far_limit_does_not_widen_the_interval() {
             evidence.add(&Observation::ended(pull, 1.0, seconds).unwrap(), None);
         }
     }
-    let tested = evidence.tested(&arms, limit, &price());
+    let tested = evidence.tested(&arms, &[], limit, &price());
     let (low, high) = tested[0].against_default.unwrap().par10.interval.unwrap();
     assert!(-0.51 < low && high < -0.49, "{low} {high}");
 }

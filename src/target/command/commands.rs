@@ -57,13 +57,24 @@ impl Commands {
             configuration,
             instance: instance.map(String::as_str),
             seed: start.seed,
-            limit: pull.limit.get(),
+            limit: self.handed(pull),
             cpu_limit: match self.of {
                 Resource::Cpu => Some(pull.limit.get()),
                 Resource::Wall | Resource::Work | Resource::Memory => self.guards.cpu,
             },
             round: start.round.0,
             scratch,
+        }
+    }
+
+    /// The limit as the program gets it. A program that counts its work does so in whole numbers, and may refuse any other.
+    fn handed(&self, pull: Pull) -> f64 {
+        let limit = pull.limit.get();
+        let is_counted = self.of == Resource::Work && self.command.consumption.is_some();
+        if is_counted && limit >= 1.0 {
+            limit.floor()
+        } else {
+            limit
         }
     }
 
@@ -227,7 +238,7 @@ impl Commands {
                 (None, _) => Err(Failing::new("no exit code")),
             }
         };
-        let limit = start.pull.limit.get();
+        let limit = self.handed(start.pull);
         let ended = report.cause == Cause::None && report.exit_code.is_some();
         let is_reported = self.command.consumption.is_some();
         // A program that gives up at its limit says so by its exit code, or by giving no score.
