@@ -173,11 +173,13 @@ def play_irace(target, purse, seed):
     """irace with capping, once for each budget, because it plans its races by the budget. It may exceed it: `spent` says by how much."""
     here, budgets = os.path.dirname(os.path.abspath(__file__)), purse.budgets
     first = plain(target.configspace(seed).get_default_configuration())
+    # irace 3 reads what is forbidden from its own file.
+    parameters, _, forbidden = target.space_as("irace").partition("[forbidden]\n")
     for budget in budgets:
         pocket = Purse(target, [math.inf])
         with tempfile.TemporaryDirectory() as folder:
             file_of = lambda name: os.path.join(folder, name)
-            for name, text in (("parameters.txt", target.space_as("irace")), ("instances.txt", "\n".join(target.training) + "\n"),
+            for name, text in (("parameters.txt", parameters), ("forbidden.txt", forbidden), ("instances.txt", "\n".join(target.training) + "\n"),
                                ("default.json", json.dumps(first))):
                 with open(file_of(name), "w") as file:
                     file.write(text)
@@ -202,7 +204,9 @@ def play_irace(target, purse, seed):
                 after = resource.getrusage(resource.RUSAGE_CHILDREN)
                 if answer is None:
                     log.seek(0)
-                    print("irace:", next((line.strip() for line in log if "Error" in line or "==" in line), "no answer"), flush=True)
+                    # Warnings come first.
+                    said = log.read()
+                    print("irace:", " ".join(said[max(said.rfind("Error"), 0):].split()) or "no answer", flush=True)
         purse.spent, purse.runs = pocket.spent, pocket.runs
         purse.note(answer, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
