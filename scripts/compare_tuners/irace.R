@@ -23,10 +23,11 @@ runner <- function(experiment, scenario) {
   list(cost = said[1], time = said[2])
 }
 default <- jsonlite::fromJSON(file.path(folder, "default.json"))
-first <- as.data.frame(lapply(parameters$names, function(name) if (is.null(default[[name]])) NA else default[[name]]), stringsAsFactors = FALSE)
+word <- function(value) if (is.null(value)) NA else if (is.logical(value)) tolower(value) else value
+first <- as.data.frame(lapply(parameters$names, function(name) word(default[[name]])), stringsAsFactors = FALSE)
 names(first) <- parameters$names
 scenario <- list(targetRunner = runner, instances = instances, maxTime = round(1000 * budget), seed = seed, deterministic = TRUE, initConfigurations = first,
-  capping = TRUE, boundMax = round(1000 * cutoff), boundPar = 10, testType = "t-test", trainInstancesDir = "", logFile = "", debugLevel = 0,
+  forbiddenFile = file.path(folder, "forbidden.txt"), capping = TRUE, boundMax = round(1000 * cutoff), boundPar = 10, testType = "t-test", trainInstancesDir = "", logFile = "", debugLevel = 0,
   boundDigits = 0, budgetEstimation = 0.05, minMeasurableTime = 0.1)
 answer <- irace(scenario = scenario, parameters = parameters)
 writeLines(json(answer = of(answer[1, ])), pulls)

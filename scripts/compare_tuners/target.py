@@ -106,18 +106,19 @@ class Target:
 
     def space_as(self, language):
         """The text of the space in the language of another tuner, by way of `captime import`."""
-        import yaml
-
         arms = self.scenario["arms"]
         if isinstance(arms.get("space"), str):
             return captime("import", os.path.join(self.folder, arms["space"]), "--to", language)
         space = {key: arms[key] for key in ("space", "forbid") if key in arms}
+        if "space" in space:
+            # Command lines are captime's, and irace cannot write down an argument for each value.
+            space["space"] = {name: {key: value for key, value in parameter.items() if key != "argument"} for name, parameter in space["space"].items()}
         if self.arms is not None:
             space = {"space": {name: column(ranks, self.arms[0][name]) for name, ranks in self.ranks.items()}}
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-            yaml.safe_dump(space, file, sort_keys=False)
+            json.dump(space, file)  # which is YAML, too
             file.flush()
-            return captime("import", file.name, "--to", language)
+            return captime("import", file.name, "--from", "yaml", "--to", language)
 
     @property
     def ranks(self):

@@ -173,11 +173,13 @@ def play_irace(target, purse, seed):
     """irace with capping, once for each budget, because it plans its races by the budget. It may exceed it: `spent` says by how much."""
     here, budgets = os.path.dirname(os.path.abspath(__file__)), purse.budgets
     first = plain(target.configspace(seed).get_default_configuration())
+    # irace 3 reads what is forbidden from its own file.
+    parameters, _, forbidden = target.space_as("irace").partition("[forbidden]\n")
     for budget in budgets:
         pocket = Purse(target, [math.inf])
         with tempfile.TemporaryDirectory() as folder:
             file_of = lambda name: os.path.join(folder, name)
-            for name, text in (("parameters.txt", target.space_as("irace")), ("instances.txt", "\n".join(target.training) + "\n"),
+            for name, text in (("parameters.txt", parameters), ("forbidden.txt", forbidden), ("instances.txt", "\n".join(target.training) + "\n"),
                                ("default.json", json.dumps(first))):
                 with open(file_of(name), "w") as file:
                     file.write(text)
@@ -202,29 +204,32 @@ def play_irace(target, purse, seed):
                 after = resource.getrusage(resource.RUSAGE_CHILDREN)
                 if answer is None:
                     log.seek(0)
-                    print("irace:", next((line.strip() for line in log if "Error" in line or "==" in line), "no answer"), flush=True)
+                    # Warnings come first.
+                    said = log.read()
+                    print("irace:", " ".join(said[max(said.rfind("Error"), 0):].split()) or "no answer", flush=True)
         purse.spent, purse.runs = pocket.spent, pocket.runs
         purse.note(answer, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
-def play_captime(target, purse, seed, policy, is_at_cutoff=True):
-    """`captime run`, resumed with a larger budget for each answer: the arm to use at the cutoff, or the one that it would give a limit of
-    its own."""
+@functools.cache
+def captime_answers(target, budgets, seed, policy):
+    """`captime run`, resumed with a larger budget each time. For each budget: what was spent, runs, captime's own CPU time, the arm to use at
+    the cutoff, and the one to use with the limit that captime chose."""
     import yaml
 
     scenario = dict(target.held_back(), name="compare", seed=seed, slots=1)
     arms = dict(scenario["arms"])
     if policy is not None:
-        scenario["policy"] = policy
+        scenario["policy"] = json.loads(policy)
     if "space" in arms:
         # The default policy searches the open space. The others need a list.
         arms.pop("sample", None)
         if policy is not None:
             arms["sample"] = 300
     scenario["arms"] = arms
-    own = 0.0
+    answers, spent, own = [], 0.0, 0.0
     with tempfile.TemporaryDirectory() as runs:
-        for budget in purse.budgets:
+        for budget in budgets:
             scenario["budget"] = {"consumption": f"{budget}s"}
             # Paths in a scenario are relative to its file.
             with tempfile.NamedTemporaryFile("w", prefix=".compare-", suffix=".yaml", dir=target.folder) as file:
@@ -236,21 +241,27 @@ def play_captime(target, purse, seed, policy, is_at_cutoff=True):
             if done.returncode not in (0, 3):
                 raise SystemExit(f"captime run: {done.stderr}")
             rows = [json.loads(line) for line in captime("export", "compare", "--format", "jsonl", "--runs", runs).splitlines()]
-            spent = sum(max(Purse.LEAST, row.get("consumption") or 0.0) for row in rows)
+            spent_before, spent = spent, sum(max(Purse.LEAST, row.get("consumption") or 0.0) for row in rows)
             # The target's own CPU time is not captime's.
-            own += after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - (0.0 if target.is_virtual else spent - purse.spent)
-            purse.spent, purse.runs = spent, len(rows)
+            own += after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - (0.0 if target.is_virtual else spent - spent_before)
             best = [os.environ["CAPTIME"], "best", "compare", "--format", "json", "--runs", runs]
-            best += ["--limit", f"{target.cutoff}s"] if is_at_cutoff else []
-            answer = json.loads(subprocess.run(best, capture_output=True, text=True).stdout or "null")
-            purse.note(answer and answer.get("configuration"), own)
+            said = [json.loads(subprocess.run(best + more, capture_output=True, text=True).stdout or "null") for more in (["--limit", f"{target.cutoff}s"], [])]
+            answers.append((spent, len(rows), own, *(answer and answer.get("configuration") for answer in said)))
+    return answers
+
+
+def play_captime(target, purse, seed, policy=None, is_at_cutoff=True):
+    """captime with a policy (as JSON) or its default one. Both kinds of answers come from the same runs."""
+    for spent, runs, own, at_cutoff, at_its_limit in captime_answers(target, tuple(purse.budgets), seed, policy):
+        purse.spent, purse.runs = spent, runs
+        purse.note(at_cutoff if is_at_cutoff else at_its_limit, own)
 
 
 TUNERS = {
-    "captime": lambda target, purse, seed: play_captime(target, purse, seed, None),
-    "captime, its own limit": lambda target, purse, seed: play_captime(target, purse, seed, None, is_at_cutoff=False),
-    "captime, rcucb": lambda target, purse, seed: play_captime(target, purse, seed, "rcucb"),
-    "captime, halving": lambda target, purse, seed: play_captime(target, purse, seed, {"halving": {"common": True}}),
+    "captime": lambda target, purse, seed: play_captime(target, purse, seed),
+    "captime, its own limit": lambda target, purse, seed: play_captime(target, purse, seed, is_at_cutoff=False),
+    "captime, rcucb": lambda target, purse, seed: play_captime(target, purse, seed, '"rcucb"'),
+    "captime, halving": lambda target, purse, seed: play_captime(target, purse, seed, '{"halving": {"common": true}}'),
     "SMAC3": lambda target, purse, seed: play_smac(target, purse, seed, is_strong=True),
     "SMAC3 as it comes": lambda target, purse, seed: play_smac(target, purse, seed, is_strong=False),
     "irace": play_irace,

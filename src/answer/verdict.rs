@@ -177,6 +177,7 @@ impl Afforded {
         });
         let afforded = match self.arms {
             1 => pulls,
+            2 if self.thrice == 2 => format!("{pulls}; both arms pulled 3 times or more"),
             arms if self.thrice == arms => {
                 format!("{pulls}; all {arms} arms pulled 3 times or more")
             }
@@ -231,6 +232,21 @@ fn capitalised(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::Afforded;
+
+    #[test]
+    fn two_arms_are_both() {
+        let afforded = Afforded {
+            pulls: 9,
+            arms: 2,
+            pulled: 2,
+            thrice: 2,
+            drawn: None,
+        };
+        assert_eq!(
+            afforded.in_words(),
+            "9 pulls; both arms pulled 3 times or more"
+        );
+    }
 
     #[test]
     fn drawn_arms_are_never_in_the_top_nothing_of_a_space() {

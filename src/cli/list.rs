@@ -45,7 +45,7 @@ pub fn run(args: &ListArgs) -> Result<Exit, Failure> {
     if runs.is_empty() && args.format == TextOrJson::Text {
         writeln!(
             to,
-            "no runs in {}; `captime run SCENARIO` starts one",
+            "there is no run in `{}`; `captime run SCENARIO` starts one",
             folder.display()
         )?;
     }

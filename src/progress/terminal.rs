@@ -71,9 +71,10 @@ impl Terminal {
         match running {
             None => format!("  slot {number}  idle"),
             Some(running) => format!(
-                "  slot {number}  round {}, up to {}, for {}: {}",
+                "  slot {number}  round {}, up to {}, started {} ago: {}",
                 running.pull.round,
-                words.limit(running.pull.limit),
+                // The clock may be past a limit of CPU time.
+                words.whole_limit(running.pull.limit),
                 quantity::seconds(running.since.elapsed().as_secs_f64()),
                 words.arm(running.pull.arm)
             ),

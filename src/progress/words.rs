@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::answer::NodeRow;
+use crate::answer::{self, NodeRow};
 use crate::journal::{EndReason, PullRecord};
 use crate::markup::visible;
 use crate::orchestrator::{Now, State, Tally};
@@ -55,6 +55,11 @@ impl<'a> Words<'a> {
     /// A limit with its unit.
     pub fn limit(&self, limit: Limit) -> String {
         self.amount(limit.get())
+    }
+
+    /// A limit with what it is of: `62 ms of CPU time`.
+    pub fn whole_limit(&self, limit: Limit) -> String {
+        answer::quantity(self.resource, limit.get())
     }
 
     /// An amount of the limited resource.

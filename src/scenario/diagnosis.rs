@@ -35,6 +35,10 @@ impl ScenarioError {
             );
             out.push_str("\n\n");
         }
+        // A file that could not be read has no mistakes to count.
+        if self.text.is_empty() {
+            return out.trim_end().to_owned();
+        }
         let count = self.mistakes.len();
         let mistakes = if count == 1 { "mistake" } else { "mistakes" };
         let file = self.file.display().to_string();

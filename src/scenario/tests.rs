@@ -370,6 +370,7 @@ fn files_that_are_no_scenario_are_refused() {
         .unwrap_err()
         .to_string();
     assert!(missing.contains("cannot read the scenario"), "{missing}");
+    assert!(!missing.contains("mistake"), "{missing}");
     assert!(read(folder.path()).is_err());
     assert!(read(Path::new("/dev/zero")).is_err());
 }

@@ -78,7 +78,7 @@ fn the_newest_run_and_other_folders_are_found() {
     let (_, none) = expect(&test_run.captime(&["best"]), 2);
     assert!(none.contains("there is no run in `runs`"), "{none}");
     let (empty, _) = expect(&test_run.captime(&["list"]), 0);
-    assert!(empty.starts_with("no runs in runs"), "{empty}");
+    assert!(empty.starts_with("there is no run in `runs`"), "{empty}");
     test_run.run(0, &["--quiet"]);
     test_run.run(0, &["--quiet", "--fresh"]);
     let (newest, _) = expect(&test_run.captime(&["best"]), 0);

@@ -539,6 +539,34 @@ fn the_comparison_of_tuners_shows_its_results() {
     assert!(drawn >= 1, "{drawn} comparisons");
 }
 
+/// Other tuners need the parameters only: the arguments of clasp's are beyond irace.
+#[test]
+fn the_comparison_of_tuners_gives_irace_the_space_of_clasp() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let said = Command::new("python3")
+        .args(["-B", "-c"])
+        .arg(
+            "
+from target import Target
+clasp = Target.__new__(Target)
+clasp.folder, clasp.arms = '.', None
+clasp.scenario = {'arms': {'space': {'moms': {'choice': [True, False], 'argument': '--init-moms'}, 'otfs': {'ordered': [0, 1, 2]}},
+                           'forbid': ['moms == true and otfs == 2']}}
+print(clasp.space_as('irace'))
+",
+        )
+        .env("PYTHONPATH", root.join("scripts/compare_tuners"))
+        .env("CAPTIME", env!("CARGO_BIN_EXE_captime"))
+        .output()
+        .unwrap();
+    let (space, _) = expect(&said, 0);
+    assert!(
+        space.contains(r#"moms "-moms " c ("true", "false")"#),
+        "{space}"
+    );
+    assert!(space.contains("[forbidden]\nmoms == \"true\""), "{space}");
+}
+
 /// Readers find a page only if a list has it.
 #[test]
 fn the_index_has_every_page() {

@@ -88,6 +88,7 @@ fn the_readmes_scenario_for_a_solver_is_fine() {
             .unwrap();
         let (shown, said) = expect(&output, 0);
         assert!(shown.contains("minisat"), "{shown}");
+        assert!(shown.contains("1 if it exits with 10 or 20"), "{shown}");
         assert!(!said.contains("warning"), "{said}");
     }
 }

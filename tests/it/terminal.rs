@@ -140,7 +140,7 @@ fn progress_is_drawn_on_a_terminal_and_ctrl_c_there_stops_the_run() {
         "rounds/s",
         "slot 1  round",
         "slot 2  round",
-        "up to 8m 20s",
+        "up to 8m 20s of wall time, started ",
         "Ctrl-C to stop",
     ] {
         session.until(text);

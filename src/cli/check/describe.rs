@@ -121,7 +121,7 @@ fn chosen(policies: &[PolicyKind]) -> &'static str {
 
 fn codes(codes: &[i32]) -> String {
     let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
-    codes.join(", ")
+    codes.join(" or ")
 }
 
 fn reward(reward: &Reward) -> String {
