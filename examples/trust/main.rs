@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 use self::world::{Kind, World, normal};
 
-use captime::answer::{Comparison, Difference, Differences, Evidence};
+use captime::answer::{Comparison, Difference, Differences, Evidence, FinishedRun};
 use captime::orchestrator::{Driver, Run, RunSetup, Signals, Wall};
 use captime::policy::{Policy, PolicyKind, Problem, Recommendation};
 use captime::report::History;
@@ -230,7 +230,9 @@ fn limits(times: Times, problems: u64) -> Result<(), Failed> {
         let settled = evidence.settle(best, &price).ok_or("it has a reward")?;
         let (arm, limit) = (settled.pull.arm, settled.pull.limit.get());
         let runs = evidence.of(arm).iter();
-        let longest = runs.filter_map(|run| run.consumption()).fold(0.0, f64::max);
+        let longest = runs
+            .filter_map(FinishedRun::consumption)
+            .fold(0.0, f64::max);
         let least = times.at(0.99, scales[arm.index()], shape);
         low += u32::from(limit < least);
         high += u32::from(limit > 1.3 * longest);
@@ -563,5 +565,5 @@ fn recorded(folder: &std::path::Path, text: &str) -> Result<captime::answer::Ver
     })?;
     let mut history = History::open(&at)?;
     history.catch_up()?;
-    Ok(history.verdict())
+    Ok(history.verdict().clone())
 }

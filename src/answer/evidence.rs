@@ -132,10 +132,11 @@ impl Evidence {
         if runs.iter().any(|run| run.reach >= limit) {
             return limit;
         }
-        let used = runs.iter().filter_map(|run| run.consumption);
+        let used = runs.iter().filter_map(FinishedRun::consumption);
         let longest = used.fold(f64::NEG_INFINITY, f64::max);
-        let is_cut_off =
-            |run: &FinishedRun| !run.is_failed && run.consumption.is_none() && run.reach >= longest;
+        let is_cut_off = |run: &FinishedRun| {
+            !run.is_failed && run.consumption().is_none() && run.reach >= longest
+        };
         if longest.is_finite() && !runs.iter().any(is_cut_off) {
             longest
         } else {
