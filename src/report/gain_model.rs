@@ -1,8 +1,11 @@
-//! A random forest that predicts the gain of a round from the configuration and the limit.
+//! A random forest that predicts the gain of a round from the configuration, the limit and the features of the instance.
+
+use std::collections::BTreeSet;
 
 use captime_forest::{Dataset, FitOutcome, Forest, Importance, Params, Stop, fit_until};
 
 use super::History;
+use super::instances::name;
 use crate::round::Limit;
 use crate::space::{Configuration, Parameter, Value};
 
@@ -10,11 +13,15 @@ use crate::space::{Configuration, Parameter, Value};
 const ROWS: usize = 3000;
 /// A fit on fewer rounds would be meaningless, but look convincing.
 const LEAST_ROWS: usize = 20;
+/// A prediction is a mean over this many instances at most.
+const TYPICAL: usize = 30;
 
 /// What the rounds say about parameters.
 pub struct GainModel<'a> {
     parameters: &'a [Parameter],
     forest: Forest,
+    /// Features of the instances that a prediction is a mean over. One empty row if there are none.
+    typical: Vec<Vec<f64>>,
     /// Variance of the gains.
     variance: f64,
     /// Rounds it was fitted on.
@@ -35,6 +42,15 @@ impl<'a> GainModel<'a> {
         if rounds.len() < LEAST_ROWS || parameters.is_empty() {
             return None;
         }
+        let features = |instance: u32| -> Vec<f64> {
+            let Some(features) = &history.scenario().features else {
+                return vec![];
+            };
+            let name = (instance > 0).then(|| name(history, instance));
+            let row = name.and_then(|name| features.rows.get(&name));
+            let number = |place: usize| row.and_then(|row| row[place]).unwrap_or(f64::NAN);
+            (0..features.names.len()).map(number).collect()
+        };
         let rows: Vec<Vec<f64>> = rounds
             .iter()
             .map(|played| {
@@ -42,21 +58,31 @@ impl<'a> GainModel<'a> {
                 let numbers = parameters.iter().zip(codes);
                 let numbers =
                     numbers.map(|(parameter, code)| number(parameter, Some(code as usize)));
-                numbers.chain([played.limit]).collect()
+                let numbers = numbers.chain([played.limit]);
+                numbers.chain(features(played.instance)).collect()
             })
             .collect();
-        let names = parameters.iter().map(|of| of.name().to_owned());
-        let columns = names.chain([String::new()]).enumerate();
-        let columns =
-            columns.map(|(place, name)| (name, rows.iter().map(|row| row[place]).collect()));
+        let met: BTreeSet<u32> = rounds.iter().map(|played| played.instance).collect();
+        let apart = met.len().div_ceil(TYPICAL);
+        let mut typical: Vec<Vec<f64>> = met.into_iter().step_by(apart).map(features).collect();
+        if rows[0].len() == parameters.len() + 1 {
+            typical.truncate(1);
+        }
+        // Nothing shows their names.
+        let columns = (0..rows[0].len())
+            .map(|place| {
+                let column = rows.iter().map(|row| row[place]).collect();
+                (place.to_string(), column)
+            })
+            .collect();
         let gains: Vec<f64> = rounds.iter().map(|played| played.gain).collect();
         let count = gains.len() as f64;
         let mean = gains.iter().sum::<f64>() / count;
         let variance = gains.iter().map(|gain| (gain - mean).powi(2)).sum::<f64>() / count;
-        let data = Dataset::from_columns(columns.collect(), "gain", gains, vec![]).ok()?;
+        let data = Dataset::from_columns(columns, "gain", gains, vec![]).ok()?;
         let params = Params {
             trees: 60,
-            mtry: Some((parameters.len() + 1).div_ceil(2)),
+            mtry: Some(rows[0].len().div_ceil(2)),
             min_node_size: Some(10),
             sample_fraction: 0.632,
             importance: Importance::Permutation,
@@ -67,6 +93,7 @@ impl<'a> GainModel<'a> {
             Ok(FitOutcome::Done { forest, .. }) => Some(Self {
                 parameters,
                 forest,
+                typical,
                 variance,
                 rounds: rows.len(),
             }),
@@ -74,7 +101,7 @@ impl<'a> GainModel<'a> {
         }
     }
 
-    /// Permutation importance of every parameter and, last, of the limit, relative to the variance of the gains.
+    /// Permutation importance of every parameter, then of the limit, then of every feature, relative to the variance of the gains.
     pub fn importance(&self) -> Vec<f64> {
         let shares = self.forest.importance().unwrap_or_default().iter();
         shares
@@ -86,18 +113,26 @@ impl<'a> GainModel<'a> {
     pub fn predict(&self, configurations: &[Configuration], limit: Limit) -> Vec<f64> {
         let mut values = vec![];
         for configuration in configurations {
-            for parameter in self.parameters {
-                let value = configuration.get(parameter.name());
-                let place =
-                    value.and_then(|value| parameter.values().iter().position(|own| own == value));
-                // A value of an open space that no arm has is still a number.
-                let own = value.filter(|_| place.is_none()).and_then(Value::number);
-                values.push(own.unwrap_or_else(|| number(parameter, place)));
+            let numbers: Vec<f64> = (self.parameters.iter())
+                .map(|parameter| {
+                    let value = configuration.get(parameter.name());
+                    let place = value
+                        .and_then(|value| parameter.values().iter().position(|own| own == value));
+                    // A value of an open space that no arm has is still a number.
+                    let own = value.filter(|_| place.is_none()).and_then(Value::number);
+                    own.unwrap_or_else(|| number(parameter, place))
+                })
+                .collect();
+            for features in &self.typical {
+                values.extend(numbers.iter().chain([&limit.get()]).chain(features));
             }
-            values.push(limit.get());
         }
-        self.forest
-            .predict_values(&values, self.parameters.len() + 1)
+        let columns = self.parameters.len() + 1 + self.typical[0].len();
+        let predicted = self.forest.predict_values(&values, columns);
+        let instances = predicted.chunks(self.typical.len());
+        instances
+            .map(|gains| gains.iter().sum::<f64>() / gains.len() as f64)
+            .collect()
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Importance {
     pub parameters: Vec<ParameterImportance>,
     /// The importance of the limit, in the same measure.
     pub of_limit: Num,
+    /// That of the features of instances, the most important first.
+    pub features: Vec<(String, Num)>,
     /// Rounds the forest was fitted on.
     pub fitted_on: usize,
     /// Gains over the two most important parameters.
@@ -104,6 +106,8 @@ struct OfArm {
 
 /// With more values than this, a parameter's values are grouped.
 const GROUPS: usize = 24;
+/// Features that are shown at most.
+const FEATURES: usize = 5;
 /// Arms that a scatter shows at most.
 const POINTS: usize = 1500;
 
@@ -155,9 +159,16 @@ pub fn importance(history: &History, pairs: &Pairs<'_>) -> Option<Importance> {
         }
         _ => (None, None),
     };
+    let of_features = importance.iter().skip(parameters.len() + 1);
+    let names = history.scenario().features.iter();
+    let names = names.flat_map(|features| features.names.iter().cloned());
+    let mut features: Vec<(String, Num)> = names.zip(of_features.copied().map(Num)).collect();
+    features.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
+    features.truncate(FEATURES);
     Some(Importance {
         parameters: shown.collect(),
         of_limit: Num(weight(parameters.len())),
+        features,
         fitted_on,
         pair,
         scatter,

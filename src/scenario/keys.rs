@@ -244,7 +244,7 @@ pub(super) static SCENARIO: Section = section!("scenario", "A captime scenario: 
         key("seed", Whole(0, ANY), "1", "The seed of all randomness"),
         key("stop_on_first_failures", Flag, "true", "Whether to stop if the first pulls all fail without hitting a guard"),
         key("compare", Words(&["as-measured", "by-node"]), "`as-measured`", "How runs on nodes of different speed are compared. `by-node` divides what a run consumed by the measured factor of its node"),
-        optional("features", Text, "A CSV file with numbers about the instances, whose names are in its first column. The report says which of them go with the instances that the answer is bad at"),
+        optional("features", Text, "A CSV file with numbers about the instances, whose names are in its first column. The report says which of them go with the instances that the answer is bad at, and its model of the gain uses them"),
         key("retries", Whole(0, 1000), "2", "How often a run that was lost with its launcher is retried"),
 ]);
 

@@ -176,7 +176,7 @@ function worstInstances({worst, features, featured}) {
     blocks.push(h("h3", {}, "Features that go with it"), h("div", {class: "scroll"}, h("table", {id: "features"},
       h("thead", {}, h("tr", {}, h("th", {}, "Feature"), h("th", {class: "n"}, "Rank correlation with the gain"), h("th", {class: "n"}, "Mean on the worst third"), h("th", {class: "n"}, "Mean on the others"))),
       h("tbody", {}, features.map((of) => h("tr", {}, h("td", {class: "wrap"}, of.name), h("td", {class: "n"}, of.correlation.toFixed(2)), h("td", {class: "n"}, number(of.at_worst, 3)), h("td", {class: "n"}, number(of.elsewhere, 3))))))),
-      h("p", {class: "note"}, `Spearman’s correlation over ${several(featured, "instance")} that the answer ran on at its limit: below 0, the answer is worse where the feature is large. By chance alone a feature reaches about ±${chance.toFixed(2)} once in twenty. No policy uses features.`));
+      h("p", {class: "note"}, `Spearman’s correlation over ${several(featured, "instance")} that the answer ran on at its limit: below 0, the answer is worse where the feature is large. By chance alone a feature reaches about ±${chance.toFixed(2)} once in twenty. The model behind “What matters?” uses features; policies do not.`));
   }
   return blocks;
 }

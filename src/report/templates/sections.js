@@ -226,7 +226,7 @@ function importanceSection(data) {
   const {importance, resource} = data;
   if (!importance) return [h("p", {class: "empty"}, data.arms.parameters.length ? "Nothing is known about parameters yet." : "The arms of this run have no parameters, only numbers or names.")];
   const charts = [];
-  const weights = [...importance.parameters.map((of) => ({name: of.name, value: of.importance})), {name: "(the limit)", value: importance.of_limit}].filter((of) => of.value !== null);
+  const weights = [...importance.parameters.map((of) => ({name: of.name, value: of.importance})), {name: "(the limit)", value: importance.of_limit}, ...importance.features.map(([name, value]) => ({name: `${name} (feature)`, value}))].filter((of) => of.value !== null);
   if (weights.length) {
     charts.push(chart({
       id: "importance", title: "Importance", legend: (colours) => [{label: "growth of the error when shuffled", colour: colours.series[0], fill: 0.85}],

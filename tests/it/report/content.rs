@@ -349,6 +349,15 @@ slots: 2
         "{first}"
     );
     assert_eq!(instances["worst"][0]["name"], "12", "{instances}");
+    // The model of the gain finds that the size decides, and that the parameter does not.
+    let importance = &page["importance"];
+    assert_eq!(importance["features"][0][0], "size", "{importance}");
+    let of_size = importance["features"][0][1].as_f64();
+    assert!(of_size > Some(0.5), "{importance}");
+    assert!(
+        importance["parameters"][0]["importance"].as_f64() < of_size,
+        "{importance}"
+    );
 }
 
 /// What a command can do in spite of its limits is said where people look: in the summary, in the page, and after a later session that
