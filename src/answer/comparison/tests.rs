@@ -434,7 +434,7 @@ fn expected_gains_carry_the_variance_of_the_runs_they_are_from() {
         let seen = Observation::ended(pair(arm, limit).pull, 1.0, seconds).unwrap();
         evidence.add(&seen, None);
     };
-    // What goes on after 1 s gains 0.8 or loses 5.
+    // A run longer than 1 s gains 0.8 or loses 5.
     run(0, 5.0, 0.5);
     run(0, 5.0, 2.0);
     run(0, 5.0, 9.0);
