@@ -1,6 +1,6 @@
 //! What is known of one arm, instance by instance, before any model.
 
-use super::belief::{MOST, Vector};
+use super::belief::{Brings, MOST, Vector};
 
 /// No level.
 const NONE: u8 = u8::MAX;
@@ -11,26 +11,51 @@ pub(super) struct Cell {
     /// The level it ended in.
     ended: u8,
     /// How many levels it outlived.
-    pub(super) outlived: u8,
+    outlived: u8,
     /// How many levels it is taken to outlive without having been run that far.
     assumed: u8,
-    pub(super) gain: f32,
+    gain: f32,
+}
+
+impl Default for Cell {
+    fn default() -> Self {
+        Self {
+            ended: NONE,
+            outlived: 0,
+            assumed: 0,
+            gain: 0.0,
+        }
+    }
 }
 
 impl Cell {
-    const UNKNOWN: Self = Self {
-        ended: NONE,
-        outlived: 0,
-        assumed: 0,
-        gain: 0.0,
-    };
-
     fn is_known(self, level: usize) -> bool {
         self.ended != NONE || usize::from(self.outlived.max(self.assumed)) > level
     }
 
-    pub(super) fn has_ended(self) -> bool {
+    fn has_ended(self) -> bool {
         self.ended != NONE
+    }
+
+    /// What it brought, if that is known: nothing where it outlived all levels.
+    pub(super) fn gain(self, levels: usize) -> Option<f64> {
+        let has_outlived = usize::from(self.outlived) >= levels;
+        (self.has_ended() || has_outlived).then_some(f64::from(self.gain))
+    }
+
+    /// The first level in which it may end.
+    pub(super) fn first_open(self) -> usize {
+        usize::from(self.outlived.max(self.assumed))
+    }
+
+    /// The levels that it is known to have reached and left, and whether it ended there.
+    pub(super) fn reached(self) -> impl Iterator<Item = (usize, bool)> {
+        let until = if self.has_ended() {
+            usize::from(self.ended) + 1
+        } else {
+            usize::from(self.outlived)
+        };
+        (0..until).map(move |level| (level, level == usize::from(self.ended)))
     }
 }
 
@@ -44,45 +69,46 @@ pub(super) enum Shown {
 }
 
 /// One arm.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Arm {
     /// What is known of it, by position in the sequence of instances.
-    pub(super) cells: Vec<Cell>,
+    cells: Vec<Cell>,
+    /// Runs of later passes, by position in the first: how many are known to the end, and what they brought together.
+    again: Vec<(f64, f64)>,
     /// How long a prefix of the sequence is known, per level; never longer in a higher level.
     pub(super) met: [u32; MOST],
-    /// What it brought in each level, over that prefix.
-    pub(super) sums: Vector,
+    /// What its own runs say about its effects, with the variance of that.
+    pub(super) seen: [Option<(f64, f64)>; MOST],
     /// Prior means of its effects: what its parameters suggest.
     pub(super) expected: Vector,
     /// Posterior means of its effects.
     pub(super) effects: Vector,
-    /// Posterior mean and variance of the sum of its effects.
-    pub(super) mean: f64,
-    pub(super) variance: f64,
+    pub(super) brings: Brings,
+    has_run: bool,
 }
 
 impl Arm {
-    /// An arm of which nothing is known.
-    pub(super) fn unknown(variance: f64) -> Self {
-        Self {
-            cells: vec![],
-            met: [0; MOST],
-            sums: [0.0; MOST],
-            expected: [0.0; MOST],
-            effects: [0.0; MOST],
-            mean: 0.0,
-            variance,
-        }
-    }
-
     pub(super) fn has_data(&self) -> bool {
-        self.met[0] > 0
+        self.has_run
     }
 
     /// Whether a run at this level and position would bring nothing new.
     pub(super) fn is_known(&self, position: usize, level: usize) -> bool {
         let cell = self.cells.get(position);
         cell.is_some_and(|cell| cell.is_known(level))
+    }
+
+    /// How many runs at this position of the first pass are known to the end, and what they brought on average; none as long as that
+    /// of the first pass is not.
+    pub(super) fn brought(&self, position: usize, levels: usize) -> Option<(f64, f64)> {
+        let first = self.cells.get(position)?.gain(levels)?;
+        let (count, sum) = self.again.get(position).copied().unwrap_or_default();
+        Some((count + 1.0, (sum + first) / (count + 1.0)))
+    }
+
+    /// What is known of the first pass, by position. Later passes meet the same instances.
+    pub(super) fn first_pass(&self, instances: usize) -> &[Cell] {
+        &self.cells[..self.cells.len().min(instances)]
     }
 
     /// How many levels it outlived at this position.
@@ -93,19 +119,21 @@ impl Arm {
 
     fn cell_mut(&mut self, position: usize) -> &mut Cell {
         if self.cells.len() <= position {
-            self.cells.resize(position + 1, Cell::UNKNOWN);
+            self.cells.resize(position + 1, Cell::default());
         }
         &mut self.cells[position]
     }
 
     /// Enters what a run showed at this position. Returns how far that differs from an earlier run on the same instance, if
-    /// there was one.
+    /// there was one, where runs that end in a level bring what is `usual`.
     pub(super) fn enter(
         &mut self,
         position: usize,
         shown: Shown,
         (levels, instances): (usize, usize),
+        usual: &Vector,
     ) -> Option<f64> {
+        self.has_run = true;
         let before = *self.cell_mut(position);
         // The same instance in the pass before.
         let compared = match position.checked_sub(instances) {
@@ -123,19 +151,31 @@ impl Arm {
                 assumed,
             } => {
                 cell.ended = NONE;
+                cell.gain = 0.0;
                 cell.outlived = cell.outlived.max(outlived as u8);
                 cell.assumed = cell.assumed.max(assumed as u8);
             }
         }
         *self.cell_mut(position) = cell;
-        for (cell, sign) in [(before, -1.0), (cell, 1.0)] {
-            let level = usize::from(cell.ended);
-            if cell.has_ended() && position < self.met[level] as usize {
-                self.sums[level] += sign * f64::from(cell.gain);
+        if position >= instances {
+            self.again.resize(instances, (0.0, 0.0));
+            let again = &mut self.again[position % instances];
+            for (cell, sign) in [(before, -1.0), (cell, 1.0)] {
+                if let Some(gain) = cell.gain(levels) {
+                    *again = (again.0 + sign, again.1 + sign * gain);
+                }
             }
         }
         self.advance(levels, instances);
-        difference(compared, shown)
+        // What a run brings that outlived so many levels: at most what one does that ends in the next.
+        let most = |outlived: usize| {
+            if outlived < levels {
+                usual[outlived]
+            } else {
+                0.0
+            }
+        };
+        difference(compared, shown, most)
     }
 
     /// Takes it to outlive this many levels at these positions without a run there.
@@ -165,34 +205,23 @@ impl Arm {
                 if !next.iter().all(|cell| cell.is_known(level)) {
                     break;
                 }
-                let ended = next.iter().filter(|cell| usize::from(cell.ended) == level);
-                self.sums[level] += ended.map(|cell| f64::from(cell.gain)).sum::<f64>();
                 self.met[level] += step as u32;
             }
         }
     }
-
-    /// Position, level and gain of every run in the prefix of the level it ended in, within the first pass.
-    pub(super) fn booked(&self, instances: usize) -> impl Iterator<Item = (usize, usize, f64)> {
-        let first_pass = (self.met[0] as usize).min(instances);
-        let cells = self.cells[..first_pass].iter().enumerate();
-        let ended = cells.filter(|(_, cell)| cell.has_ended());
-        ended
-            .map(|(position, cell)| (position, usize::from(cell.ended), f64::from(cell.gain)))
-            .filter(|(position, level, _)| *position < self.met[*level] as usize)
-    }
 }
 
 /// How far a run differs from an earlier one of the same arm on the same instance, as far as both tell.
-fn difference(before: Cell, shown: Shown) -> Option<f64> {
-    let outlived = usize::from(before.outlived);
+fn difference(before: Cell, shown: Shown, most: impl Fn(usize) -> f64) -> Option<f64> {
+    let (outlived, gain) = (usize::from(before.outlived), f64::from(before.gain));
     match shown {
-        Shown::Ended { gain, .. } if before.has_ended() => Some(gain - f64::from(before.gain)),
+        Shown::Ended { gain: now, .. } if before.has_ended() => Some(now - gain),
         Shown::Outlived { levels, .. } if before.has_ended() => {
-            (levels > usize::from(before.ended)).then_some(f64::from(before.gain))
+            (levels > usize::from(before.ended)).then(|| gain - most(levels))
         }
         _ if outlived == 0 => None,
-        Shown::Ended { level, gain } => Some(if level < outlived { gain } else { 0.0 }),
+        Shown::Ended { level, gain: now } if level < outlived => Some(now - most(outlived)),
+        Shown::Ended { .. } => Some(0.0),
         Shown::Outlived { levels, .. } => (levels > 0).then_some(0.0),
     }
 }

@@ -1,144 +1,120 @@
-//! Fits what all arms share: effects of instances, noise, and the covariance of an arm's effects.
+//! Fits what all arms share: what is usual, the effects of instances, and how effects vary.
 
-use super::belief::{Belief, INSTANCE, MOST, NOISE, Vector, prior_covariance};
+use super::belief::{
+    ARMS, Belief, INSTANCES, MOST, Matrix, Trials, USUAL, Vector, autoregressive, updated,
+};
 
 /// Rounds of the fit: each takes the others' last values as given.
 const SWEEPS: usize = 3;
-/// Arms that the prior covariance counts for.
+/// Arms or instances that a prior covariance counts for.
 pub(super) const COVARIANCE_WEIGHT: f64 = 4.0;
 
 impl Belief {
-    /// Fits everything that arms share: effects of instances, noise, covariance.
+    /// Fits everything that arms share, then all arms.
     pub(super) fn fit(&mut self) {
-        let levels = self.levels;
+        let has_data = |belief: &Self, arm: &usize| belief.arms[*arm].has_data();
         let seen: Vec<usize> = (0..self.arms.len())
-            .filter(|arm| self.arms[*arm].has_data())
+            .filter(|arm| has_data(self, arm))
             .collect();
-        let mut longest = [0; MOST];
-        for arm in &seen {
-            for (longest, met) in longest.iter_mut().zip(self.arms[*arm].met) {
-                *longest = met.max(*longest);
-            }
-        }
         for _ in 0..SWEEPS {
-            self.fit_instances(&seen, &longest);
-            let mut scatter = [[0.0; MOST]; MOST];
-            let mut freedom = [0.0; MOST];
+            self.fit_instances(&seen);
+            let mut scatter = Scatter::new(ARMS);
             for arm in &seen {
-                let (effects, covariance) = self.posterior(&self.arms[*arm]);
-                self.arms[*arm].effects = effects;
-                for level in 0..levels {
-                    if self.arms[*arm].met[level] > 0 {
-                        let kept = covariance[level][level] / self.covariance[level][level];
-                        freedom[level] += (1.0 - kept).clamp(0.0, 1.0);
-                    }
-                    let expected = &self.arms[*arm].expected;
-                    for other in 0..levels {
-                        scatter[level][other] += (effects[level] - expected[level])
-                            * (effects[other] - expected[other])
-                            + covariance[level][other];
-                    }
-                }
+                self.fit_arm(*arm);
+                let of_arm = &self.arms[*arm];
+                let own = |level: usize| of_arm.effects[level] - of_arm.expected[level];
+                scatter.add(&std::array::from_fn(own), &self.posterior(of_arm).1);
             }
-            self.fit_noise(&seen, &longest, &freedom);
-            let (prior, count) = (prior_covariance(), seen.len() as f64);
-            for level in 0..levels {
-                for other in 0..levels {
-                    let summed = scatter[level][other] + COVARIANCE_WEIGHT * prior[level][other];
-                    self.covariance[level][other] = summed / (count + COVARIANCE_WEIGHT);
-                }
-            }
+            self.covariance = scatter.mean();
         }
         for arm in seen {
-            self.update(arm);
+            self.arms[arm].brings = self.predict(&self.arms[arm]);
         }
-        let variance = self.prior_variance();
-        for arm in self.arms.iter_mut().filter(|arm| !arm.has_data()) {
-            arm.effects = arm.expected;
-            arm.mean = arm.expected[..levels].iter().sum();
-            arm.variance = variance;
+        // Most of the others are alike.
+        let mut last = None;
+        for arm in 0..self.arms.len() {
+            if !self.arms[arm].has_data() {
+                let expected = self.arms[arm].expected;
+                self.arms[arm].effects = expected;
+                let alike = last.filter(|(other, _)| *other == expected);
+                let brings = alike.map_or_else(|| self.predict(&self.arms[arm]), |(_, same)| same);
+                self.arms[arm].brings = brings;
+                last = Some((expected, brings));
+            }
         }
     }
 
-    /// Effects of instances, given those of arms.
-    fn fit_instances(&mut self, seen: &[usize], longest: &[u32; MOST]) {
-        // Arms that have met an instance, and the sum of their effects: what changes from one to the next in the sequence.
-        let mut count = vec![[0.0; MOST]; self.instances + 1];
-        let mut effects = vec![[0.0; MOST]; self.instances + 1];
-        let mut gains = vec![[0.0; MOST]; self.instances];
+    /// What is usual in each level and the effects of instances, given those of arms: a step of Newton's method.
+    fn fit_instances(&mut self, seen: &[usize]) {
+        let mut trials = vec![[Trials::default(); MOST]; self.instances];
         for arm in seen.iter().map(|arm| &self.arms[*arm]) {
-            for level in 0..self.levels {
-                let met = (arm.met[level] as usize).min(self.instances);
-                count[0][level] += 1.0;
-                count[met][level] -= 1.0;
-                effects[0][level] += arm.effects[level];
-                effects[met][level] -= arm.effects[level];
-            }
-            for (position, level, gain) in arm.booked(self.instances) {
-                gains[position][level] += gain;
+            let factors = arm.effects.map(f64::exp);
+            for (place, cell) in arm.first_pass(self.instances).iter().enumerate() {
+                for (level, has_ended) in cell.reached() {
+                    let odds = self.odds[place][level] * factors[level];
+                    trials[place][level].count(odds, has_ended);
+                }
             }
         }
-        for level in 0..self.levels {
-            let longest = (longest[level] as usize).min(self.instances);
-            let sum: f64 = self.effects[..longest].iter().map(|all| all[level]).sum();
-            let centre = (sum + INSTANCE.0) / (longest as f64 + 1.0);
-            self.centre[level] = centre;
-            let (noise, spread) = (self.noise[level], self.spread[level]);
-            let (mut arms, mut of_arms) = (0.0, 0.0);
-            for position in 0..self.instances {
-                arms += count[position][level];
-                of_arms += effects[position][level];
-                let precision = 1.0 / spread + arms / noise;
-                let seen = centre / spread + (gains[position][level] - of_arms) / noise;
-                let is_met = position < longest;
-                self.effects[position][level] = if is_met { seen / precision } else { centre };
-                self.doubts[position][level] = if is_met { 1.0 / precision } else { spread };
+        let step = |level: usize| {
+            let score: f64 = trials.iter().map(|of| of[level].score).sum();
+            let information: f64 = trials.iter().map(|of| of[level].information).sum();
+            // With one unit of information about what is usual a priori.
+            ((score + USUAL - self.usual[level]) / (information + 1.0)).clamp(-1.0, 1.0)
+        };
+        let steps: Vector = std::array::from_fn(step);
+        self.usual = std::array::from_fn(|level| self.usual[level] + steps[level]);
+        let mut scatter = Scatter::new(INSTANCES);
+        for (place, trials) in trials.iter().enumerate() {
+            let before = self.effects[place];
+            // What is usual is no effect of the instance.
+            let seen = |level: usize| {
+                let (seen, variance) = trials[level].seen(before[level])?;
+                Some((seen - steps[level], variance))
+            };
+            let (effects, covariance, _) =
+                updated([0.0; MOST], self.instance_covariance, self.levels, seen);
+            if trials[0].information > 0.0 {
+                scatter.add(&effects, &covariance);
             }
+            self.effects[place] = effects;
+            self.odds[place] =
+                std::array::from_fn(|level| (self.usual[level] + effects[level]).exp());
         }
-        self.add_up();
+        self.instance_covariance = scatter.mean();
+    }
+}
+
+/// Sums up effects to learn their covariance from.
+pub(super) struct Scatter {
+    sum: Matrix,
+    count: f64,
+}
+
+impl Scatter {
+    /// What is assumed before, a standard deviation and a correlation of neighbouring levels, counts for some.
+    pub(super) fn new(prior: (f64, f64)) -> Self {
+        Self {
+            sum: scaled(&autoregressive(prior), COVARIANCE_WEIGHT),
+            count: COVARIANCE_WEIGHT,
+        }
     }
 
-    /// Noise and spread of instance effects, given all effects.
-    fn fit_noise(&mut self, seen: &[usize], longest: &[u32; MOST], freedom: &Vector) {
-        let mut squares = [0.0; MOST];
-        let mut count = [0.0; MOST];
-        let mut square_sums = vec![[0.0; MOST]; self.effects.len() + 1];
-        for (position, effects) in self.effects.iter().enumerate() {
-            for level in 0..self.levels {
-                square_sums[position + 1][level] =
-                    square_sums[position][level] + effects[level] * effects[level];
+    /// Adds effects of which this covariance is left.
+    pub(super) fn add(&mut self, effects: &Vector, covariance: &Matrix) {
+        for (a, row) in self.sum.iter_mut().enumerate() {
+            for (b, sum) in row.iter_mut().enumerate() {
+                *sum += effects[a] * effects[b] + covariance[a][b];
             }
         }
-        for arm in seen.iter().map(|arm| &self.arms[*arm]) {
-            // The squared residual of a level that brought nothing, then what gains change about it.
-            for level in 0..self.levels {
-                let met = (arm.met[level] as usize).min(self.instances);
-                let effect = arm.effects[level];
-                count[level] += met as f64;
-                squares[level] += square_sums[met][level]
-                    + 2.0 * effect * self.effect_sums[met][level]
-                    + met as f64 * effect * effect;
-            }
-            for (position, level, gain) in arm.booked(self.instances) {
-                let expected = self.effects[position][level] + arm.effects[level];
-                squares[level] += gain * (gain - 2.0 * expected);
-            }
-        }
-        for level in 0..self.levels {
-            let positions = (longest[level] as usize).min(self.instances);
-            let kept: f64 = self.doubts[..positions]
-                .iter()
-                .map(|doubts| 1.0 - doubts[level] / self.spread[level])
-                .sum();
-            let free = (count[level] - kept - freedom[level]).max(0.2 * count[level]);
-            self.noise[level] = (squares[level].max(0.0) + NOISE.1 * NOISE.0) / (free + NOISE.1);
-            let centre = self.centre[level];
-            let spread: f64 = (self.effects.iter().zip(&self.doubts))
-                .take(positions)
-                .map(|(effects, doubts)| (effects[level] - centre).powi(2) + doubts[level])
-                .sum();
-            let prior = INSTANCE.2 * INSTANCE.1;
-            self.spread[level] = ((spread + prior) / (positions as f64 + INSTANCE.2)).max(1e-4);
-        }
+        self.count += 1.0;
     }
+
+    pub(super) fn mean(&self) -> Matrix {
+        scaled(&self.sum, 1.0 / self.count)
+    }
+}
+
+pub(super) fn scaled(covariance: &Matrix, by: f64) -> Matrix {
+    covariance.map(|row| row.map(|value| by * value))
 }

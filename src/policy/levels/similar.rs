@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use super::arm::Arm;
-use super::belief::{Belief, MOST, Matrix, Vector, prior_covariance, updated};
-use super::fit::COVARIANCE_WEIGHT;
+use super::belief::{ARMS, Belief, MOST, Matrix, Vector, autoregressive, updated};
+use super::fit::{Scatter, scaled};
 use crate::policy::leaf_pool::LeafPool;
 use crate::space::Space;
 
@@ -36,7 +36,7 @@ impl Similar {
         Some(Self {
             space: Arc::clone(space),
             next: 1,
-            covariance: prior_covariance(),
+            covariance: autoregressive(ARMS),
         })
     }
 
@@ -58,7 +58,7 @@ impl Similar {
         };
         let levels = belief.levels;
         let own = |arm: &Arm, level: usize| -> [f64; 2] {
-            let precise = belief.seen(arm, level).map(|(seen, variance)| {
+            let precise = arm.seen[level].map(|(seen, variance)| {
                 let precision = 1.0 / (variance + 0.5 * self.covariance[level][level]);
                 [precision * seen, precision]
             });
@@ -84,7 +84,7 @@ impl Similar {
             let of_arm = |arm: &u32| {
                 let place = *arm as usize;
                 let seen = |level| {
-                    let (seen, variance) = belief.seen(&belief.arms[place], level)?;
+                    let (seen, variance) = belief.arms[place].seen[level]?;
                     Some((seen - mean(&all, level), variance))
                 };
                 updated(
@@ -113,28 +113,19 @@ impl Similar {
     fn fit(&mut self, belief: &Belief, seen: &[u32]) -> Vec<f64> {
         let mut worth = vec![0.0; belief.arms.len()];
         for _ in 0..2 {
-            let mut sums = prior_covariance().map(|row| row.map(|value| COVARIANCE_WEIGHT * value));
+            let mut scatter = Scatter::new(ARMS);
             for place in seen {
                 let arm = &belief.arms[*place as usize];
+                let of_arm = |level: usize| arm.seen[level];
                 let (effects, left, _) =
-                    updated([0.0; MOST], self.covariance, belief.levels, |level| {
-                        belief.seen(arm, level)
-                    });
-                for (a, row) in sums.iter_mut().enumerate() {
-                    for (b, sum) in row.iter_mut().enumerate() {
-                        *sum += effects[a] * effects[b] + left[a][b];
-                    }
-                }
+                    updated([0.0; MOST], self.covariance, belief.levels, of_arm);
+                scatter.add(&effects, &left);
                 worth[*place as usize] = effects.iter().sum();
             }
-            self.covariance = scaled(&sums, 1.0 / (seen.len() as f64 + COVARIANCE_WEIGHT));
+            self.covariance = scatter.mean();
         }
         worth
     }
-}
-
-fn scaled(covariance: &Matrix, by: f64) -> Matrix {
-    covariance.map(|row| row.map(|value| by * value))
 }
 
 #[cfg(test)]
@@ -189,8 +180,8 @@ mod tests {
         // The second parameter decides.
         let belief = played(|arm| if arm % 10 < 5 { 0.9 } else { 0.2 });
         for arm in 80..100 {
-            let mean = belief.arms[arm].mean;
-            assert_eq!(arm % 10 < 5, mean > 0.0, "arm {arm}: {mean}");
+            let mean = belief.arms[arm].brings.mean;
+            assert_eq!(arm % 10 < 5, mean > 0.5, "arm {arm}: {mean}");
         }
     }
 
@@ -199,8 +190,8 @@ mod tests {
         let mut rng = Pcg64Mcg::seed_from_u64(8);
         let chances: Vec<f64> = (0..80).map(|_| rng.random()).collect();
         let belief = played(|arm| chances[arm]);
-        let largest = (80..100).map(|arm| belief.arms[arm].mean.abs());
-        let largest = largest.fold(0.0, f64::max);
-        assert!(largest < 0.05, "{largest}");
+        let means = || (80..100).map(|arm| belief.arms[arm].brings.mean);
+        let between = means().fold(0.0, f64::max) - means().fold(1.0, f64::min);
+        assert!(between < 0.05, "{between}");
     }
 }

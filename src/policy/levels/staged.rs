@@ -123,8 +123,12 @@ impl Staged {
     fn window(&self) -> Window {
         let arms = self.joining.joined();
         let sweep = arms as f64 * self.pooled.cost(0, self.top());
-        let floor = self.pooled.floor();
-        Window::new(&self.limits, arms, self.spent() / sweep, floor)
+        Window::new(&self.limits, arms, self.spent() / sweep)
+    }
+
+    /// The level that a rung plays at: its own, unless that is too low for any run to end. Rungs may share one.
+    fn level_of_rung(&self, rung: usize) -> usize {
+        rung.max(self.pooled.floor())
     }
 
     /// Whether this round belongs to the draws: they have had less than their share.
@@ -135,11 +139,15 @@ impl Staged {
 
     /// The account that the next pull at this level is charged to.
     fn account(&self, level: usize) -> usize {
-        if self.pooled.has_ended() && self.is_for_draws(&self.window()) {
-            MOST
-        } else {
-            level
+        let window = self.window();
+        if self.pooled.has_ended() && self.is_for_draws(&window) {
+            return MOST;
         }
+        let is_there = |rung: &usize| self.level_of_rung(*rung) == level;
+        window
+            .by_account(&self.accounts)
+            .find(is_there)
+            .unwrap_or(level)
     }
 
     fn is_pending(&self, arm: usize, position: usize) -> bool {
@@ -180,7 +188,7 @@ impl Staged {
             let own = if *other as usize == arm {
                 before
             } else {
-                arms[*other as usize].mean
+                arms[*other as usize].brings.mean
             };
             mean.total_cmp(&own).then(other.cmp(&than)).is_lt()
         };
@@ -188,7 +196,7 @@ impl Staged {
         let place = self.order.partition_point(|other| is_ahead(other, old));
         debug_assert_eq!(self.order[place], arm as u32);
         self.order.remove(place);
-        let new = (arms[arm].mean, arm as u32);
+        let new = (arms[arm].brings.mean, arm as u32);
         let place = self.order.partition_point(|other| is_ahead(other, new));
         self.order.insert(place, arm as u32);
     }
@@ -206,7 +214,7 @@ impl Staged {
     fn sort(&mut self) {
         let arms = &self.belief.arms;
         self.order.sort_by(|a, b| {
-            let (of_a, of_b) = (arms[*a as usize].mean, arms[*b as usize].mean);
+            let (of_a, of_b) = (arms[*a as usize].brings.mean, arms[*b as usize].brings.mean);
             of_b.total_cmp(&of_a).then(a.cmp(b))
         });
     }
@@ -270,12 +278,12 @@ impl Staged {
             .weighed(chosen.arm, self.places[chosen.level], draw);
         let gain = |value: f64| value * scale - self.penalty;
         let arm = &self.belief.arms[chosen.arm];
-        let mean = gain(self.belief.gain(chosen.arm));
-        let width = 1.96 * arm.variance.sqrt() * scale;
+        let mean = gain(arm.brings.mean);
+        let width = 1.96 * arm.brings.variance.sqrt() * scale;
         Weighed {
             pull: self.pull(chosen),
             compared_at: self.estimates.pull(chosen.arm, top).limit,
-            index: mean + (draw - arm.mean) * scale,
+            index: mean + (draw - arm.brings.mean) * scale,
             mean,
             width,
             interval: (mean - width, mean + width),
@@ -301,7 +309,7 @@ impl Staged {
     fn best(&self) -> Option<usize> {
         let least = |arm: &usize| {
             let arm = &self.belief.arms[*arm];
-            arm.mean - 2.0 * arm.variance.sqrt()
+            arm.brings.mean - 2.0 * arm.brings.variance.sqrt()
         };
         let arms = self.ranked_with_data();
         arms.rev().max_by(|a, b| least(a).total_cmp(&least(b)))
@@ -349,7 +357,7 @@ impl Policy for Staged {
             })
             .collect();
         if !skipped.is_empty() {
-            let before = self.belief.arms[arm].mean;
+            let before = self.belief.arms[arm].brings.mean;
             self.belief.assume(arm, &skipped, level + 1);
             self.reorder(arm, before);
         }
@@ -396,7 +404,7 @@ impl Policy for Staged {
         self.granted[launched.level] += 1;
         let of_arm = &self.belief.arms[arm];
         let from = of_arm.outlived(launched.position);
-        let before = of_arm.mean;
+        let before = of_arm.brings.mean;
         self.pooled.count(launched.position, from, shown);
         self.belief.learn(arm, launched.position, shown);
         self.reorder(arm, before);
@@ -420,8 +428,8 @@ impl Policy for Staged {
             return Some(estimated);
         }
         let scale = 1.0 + self.penalty;
-        let gain = self.belief.gain(arm) * scale - self.penalty;
-        let width = 1.96 * self.belief.arms[arm].variance.sqrt() * scale;
+        let gain = self.belief.arms[arm].brings.mean * scale - self.penalty;
+        let width = 1.96 * self.belief.arms[arm].brings.variance.sqrt() * scale;
         Some(Recommendation {
             gain,
             interval: (gain - width, gain + width),

@@ -110,13 +110,12 @@ impl Staged {
 
     /// The least served rung plays, and in it the arm that has met the fewest instances.
     fn halve(&self, window: &Window) -> Option<(Chosen, LevelsTurn)> {
-        let mut rungs: Vec<usize> = (window.lowest..=window.top).collect();
-        rungs.sort_by(|a, b| self.accounts[*a].total_cmp(&self.accounts[*b]));
-        rungs.into_iter().find_map(|level| {
-            let arms = window.arms(level, self.joining.joined());
+        window.by_account(&self.accounts).find_map(|rung| {
+            let arms = window.arms(rung, self.joining.joined());
+            let level = self.level_of_rung(rung);
             let chosen = self.least_met(self.ranked().take(arms), level)?;
             let turn = LevelsTurn::Level {
-                rung: (level - window.lowest) as u32 + 1,
+                rung: (rung - window.lowest) as u32 + 1,
                 rungs: window.rungs() as u32,
                 arms,
                 met: self.belief.arms[chosen.arm].met[level],
@@ -139,8 +138,8 @@ impl Staged {
             for arm in open.iter().filter(|arm| Some(**arm) != without) {
                 let of_arm = &self.belief.arms[*arm];
                 let normal: f64 = StandardNormal.sample(rng);
-                let variance = of_arm.variance / (1 + self.pending_at[*arm].len()) as f64;
-                last.enter(*arm, of_arm.mean + variance.sqrt() * normal);
+                let variance = of_arm.brings.variance / (1 + self.pending_at[*arm].len()) as f64;
+                last.enter(*arm, of_arm.brings.mean + variance.sqrt() * normal);
             }
             last
         };
@@ -186,9 +185,10 @@ impl Staged {
     fn repeat(&self) -> Chosen {
         let level = self.top();
         let best = &self.belief.arms[self.order[0] as usize];
-        let deviation = |arm: usize| self.belief.arms[arm].variance.sqrt();
-        let is_rival =
-            |arm: &usize| self.belief.arms[*arm].mean + 2.0 * deviation(*arm) >= best.mean - TIE;
+        let deviation = |arm: usize| self.belief.arms[arm].brings.variance.sqrt();
+        let is_rival = |arm: &usize| {
+            self.belief.arms[*arm].brings.mean + 2.0 * deviation(*arm) >= best.brings.mean - TIE
+        };
         let count =
             |arm: &usize| self.belief.arms[*arm].met[level] as usize + self.pending_at[*arm].len();
         let rivals = self.ranked().filter(is_rival);
