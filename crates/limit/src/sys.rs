@@ -311,16 +311,15 @@ impl Standing {
             }
         };
         // SAFETY: these take no pointers and change nothing.
-        let (policy, nice, io_priority) = unsafe {
+        let (policy, io_priority) = unsafe {
             (
                 libc::sched_getscheduler(0),
-                libc::getpriority(libc::PRIO_PROCESS, 0),
                 libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) as c_int,
             )
         };
         Self {
             policy,
-            nice,
+            nice: rustix::process::getpriority_process(None).unwrap_or(0),
             io_priority,
             cpus: sched_getaffinity(None).ok(),
             limits: (0..).map_while(limit).collect(),
@@ -347,17 +346,17 @@ impl Share {
 
     /// Gives it to another process, as far as this one may.
     pub(super) fn give_to(&self, pid: i32) {
-        if pid <= 0 {
+        let Some(process) = rustix::process::Pid::from_raw(pid).filter(|_| pid > 0) else {
             return;
-        }
+        };
         // SAFETY: all zero is a valid structure, of which the pointer is to a local.
         unsafe {
             let parameters: libc::sched_param = mem::zeroed();
             libc::sched_setscheduler(pid, self.policy, &raw const parameters);
-            libc::setpriority(libc::PRIO_PROCESS, pid.unsigned_abs(), self.nice);
         }
-        if let (Some(cpus), Some(pid)) = (&self.cpus, rustix::process::Pid::from_raw(pid)) {
-            let _ = rustix::thread::sched_setaffinity(Some(pid), cpus);
+        let _ = rustix::process::setpriority_process(Some(process), self.nice);
+        if let Some(cpus) = &self.cpus {
+            let _ = rustix::thread::sched_setaffinity(Some(process), cpus);
         }
     }
 }
