@@ -327,7 +327,7 @@ fn scenario(args: &StudyArgs, file: &Path) -> Result<Scenario, Failure> {
         if !given.is_empty() {
             let message = format!("`{option}` goes with `paper`, not with a scenario");
             let hint =
-                "a scenario says it itself: `target: {synthetic: {problem: poscorr, grid: m1}}`";
+                "set them in the scenario: `target: {synthetic: {problem: poscorr, grid: m1}}`";
             return Err(Failure::usage(message).hint(Some(hint)));
         }
     }
