@@ -160,8 +160,10 @@ fn poll(
 /// Waits as [`wait`] does in a process that can no longer open files, because a command took that right away (`prlimit`): `ppoll` then refuses
 /// all descriptors, open ones too. Notices no [`ended`].
 fn select(watched: &mut [Watched], timeout: Option<TimeSpec>, mask: SigSet) -> Result<(), Errno> {
-    let has_room = |watched: &Watched| watched.descriptor.as_raw_fd() < FD_SETSIZE as c_int;
-    let is_asked = |watched: &Watched| !watched.events.is_empty() && has_room(watched);
+    let is_asked = |watched: &Watched| {
+        let number = watched.descriptor.as_raw_fd().unsigned_abs();
+        !watched.events.is_empty() && (number as usize) < FD_SETSIZE
+    };
     let (mut reads, mut changes) = (FdSet::new(), FdSet::new());
     for one in watched.iter().filter(|one| is_asked(one)) {
         let set = if one.events == PollFlags::POLLPRI {
