@@ -74,9 +74,10 @@ fn pull(state: &mut State, round: u64) -> PullRecord {
 }
 
 fn append(criterion: &mut Criterion) {
-    let folder = tempfile::tempdir().expect("a folder");
     let mut state = State::new(plan(100));
     for (name, syncing) in [("buffered", Syncing::AtEnd), ("written", Syncing::Outcomes)] {
+        // No journal replaces another.
+        let folder = tempfile::tempdir().expect("a folder");
         let mut journal = Appender::create(folder.path(), &header(), syncing).expect("a journal");
         let pull = pull(&mut state, 1);
         let mut round = 0;
@@ -88,6 +89,7 @@ fn append(criterion: &mut Criterion) {
             });
         });
     }
+    let folder = tempfile::tempdir().expect("a folder");
     let mut journal =
         Appender::create(folder.path(), &header(), Syncing::Outcomes).expect("a journal");
     criterion.bench_function("append an outcome and sync it", |bencher| {

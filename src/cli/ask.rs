@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::run_folder::failure;
-use super::{Exit, Failure, lines, warm_start};
+use super::{Exit, Failure, lines, scenario_file};
 use crate::journal::Syncing;
 use crate::orchestrator::{Budget, Plan, Run, RunSetup, State};
 use crate::scenario::{Scenario, Target};
@@ -51,8 +51,8 @@ pub struct AskArgs {
 
 /// Runs the command.
 pub fn run(args: AskArgs) -> Result<Exit, Failure> {
-    let mut scenario = super::scenario_file::read_scenario(&args.scenario)?;
-    let earlier = warm_start::take_over(&mut scenario, args.journal.as_deref())?;
+    let mut scenario = scenario_file::read_scenario(&args.scenario)?;
+    let earlier = scenario_file::take_over(&mut scenario, args.journal.as_deref())?;
     let Target::External(external) = &scenario.target else {
         let message = format!(
             "`ask` needs a scenario with `target: external`, not `{}`",
@@ -120,7 +120,7 @@ fn unrecorded(setup: &RunSetup<'_>) -> Run {
     let mut state = State::new(setup.plan.clone());
     if let Some(earlier) = &setup.earlier {
         let Ok(()) = earlier.teach(&mut state, |_| Ok::<_, Infallible>(()));
-        warm_start::say(earlier);
+        scenario_file::say_taken_over(earlier);
     }
     Run::unrecorded(state, ())
 }
@@ -133,7 +133,7 @@ fn recorded(folder: &Path, setup: &RunSetup<'_>) -> Result<Run, Failure> {
         .map_err(|error| failure(&error))?;
     while run.durable(0, &[]).map_err(|error| failure(&error))? {}
     if let (Some(earlier), true) = (&setup.earlier, run.before().is_new) {
-        warm_start::say(earlier);
+        scenario_file::say_taken_over(earlier);
     }
     let mut notes = std::io::stderr().lock();
     if run.before().is_cut {

@@ -1,21 +1,21 @@
 //! `captime check`: what the machine can enforce, and what a scenario means, without running it.
 
-mod data;
 mod describe;
 mod dry_run;
 mod machine;
-mod nodes;
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::scenario_file::read_scenario;
-use super::{Exit, Failure, exit_code, warm_start};
+use super::scenario_file::{read_scenario, take_over};
+use super::{Exit, Failure, exit_code, runtime};
+use crate::cluster::{ClusterError, StartError, StartedSlots, start_slots};
 use crate::journal::Load;
 use crate::markup::Visible;
-use crate::scenario::Target;
-use crate::target::{measures_memory, prepare};
+use crate::scenario::{Pin, Scenario, Target};
+use crate::target::{PreparedTarget, dataset, measures_memory, prepare};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,13 +39,13 @@ pub struct Check {
 impl Check {
     pub(super) fn run(&self) -> Result<Exit, Failure> {
         let Some(file) = &self.scenario else {
-            let mut to = std::io::stdout().lock();
+            let mut to = io::stdout().lock();
             machine::write(&captime_limit::detect(), &mut to)?;
             machine::write_load(&Load::now(), &mut to)?;
             return Ok(Exit::Done);
         };
         let mut scenario = read_scenario(file)?;
-        let mut earlier = warm_start::take_over(&mut scenario, None)?;
+        let mut earlier = take_over(&mut scenario, None)?;
         if let Some(earlier) = &mut earlier {
             let names = match &scenario.target {
                 // Only the recorded runs know their instances.
@@ -59,21 +59,89 @@ impl Check {
         // With `--try`, the pulls read the data themselves.
         if self.tries.is_none() {
             measures_memory(&scenario)?;
-            data::read(&scenario)?;
+            read_data(&scenario)?;
         }
         describe::write(
             &scenario,
             earlier.as_ref(),
-            &mut Visible(std::io::stdout().lock()),
+            &mut Visible(io::stdout().lock()),
         )?;
         if let (Target::Command(command), None) = (&scenario.target, &scenario.nodes) {
-            machine::write_contain(command.contain, &mut std::io::stdout().lock())?;
+            machine::write_contain(command.contain, &mut io::stdout().lock())?;
         }
         match self.tries {
             Some(count) => return dry_run::run(&scenario, count),
-            None if scenario.nodes.is_some() => nodes::run(&scenario)?,
+            None if scenario.nodes.is_some() => check_nodes(&scenario)?,
             None => {}
         }
         Ok(Exit::Done)
     }
+}
+
+/// A larger file is not read by default, so that a check answers at once.
+const MOST_BYTES: u64 = 20 << 20;
+
+/// Reads the data of a forest as a run would, so that mistakes show before it. Ragged rows, a constant target, or data that the engine cannot learn from are
+/// reported now.
+fn read_data(scenario: &Scenario) -> Result<(), Failure> {
+    let Target::Forest(forest) = &scenario.target else {
+        return Ok(());
+    };
+    let path = scenario.path_as_written(&forest.data);
+    let bytes = std::fs::metadata(&forest.data).map_or(0, |file| file.len());
+    if bytes > MOST_BYTES {
+        let megabytes = bytes / 1_000_000;
+        writeln!(
+            io::stderr().lock(),
+            "captime: {} has {megabytes} MB, of which only the header was read; `--try 1` reads all of it",
+            path.display()
+        )?;
+        return Ok(());
+    }
+    dataset(scenario, forest)?;
+    Ok(())
+}
+
+/// Starts an agent on every node and prints a line for each.
+fn check_nodes(scenario: &Scenario) -> Result<(), Failure> {
+    let target = prepare(scenario, &std::env::temp_dir())?;
+    if target.is_virtual() {
+        return Ok(());
+    }
+    let runtime = runtime()?;
+    let shown = runtime.block_on(async {
+        let slots = start_nodes(scenario, target).await?;
+        slots.close().await;
+        Ok(())
+    });
+    runtime.shutdown_background();
+    shown
+}
+
+/// Starts the slots of a dry run: one here, or all on the nodes, with a line for each node.
+async fn start_nodes(scenario: &Scenario, target: PreparedTarget) -> Result<StartedSlots, Failure> {
+    let started = start_slots(scenario, target, 1, Pin::Never).await;
+    let mut to = Visible(io::stdout().lock());
+    // Its reasons are printed like those of any other node.
+    if let Err(StartError::Cluster(ClusterError::NoNode { absent })) = &started {
+        writeln!(to)?;
+        write_absent(absent, &mut to)?;
+        return Err(Failure::internal("no node can be used").hint(Some("see the reasons above")));
+    }
+    let slots = started?;
+    if !slots.nodes.is_empty() {
+        writeln!(to)?;
+    }
+    for node in &slots.nodes {
+        writeln!(to, "{node}")?;
+    }
+    write_absent(&slots.absent, &mut to)?;
+    Ok(slots)
+}
+
+fn write_absent(absent: &[(String, String)], to: &mut dyn Write) -> io::Result<()> {
+    for (node, why) in absent {
+        writeln!(to, "node {node} cannot be used: {why}")?;
+    }
+    Ok(())
 }

@@ -18,7 +18,7 @@ pub const CHECK: &str = "Exit codes: 0 done; 1 captime itself failed; 2 bad usag
 failed; 130 interrupted.";
 
 /// That of `pull`.
-pub const PULL: &str = "Exit codes: 0 done, whatever the pulls brought; 1 captime itself failed, or the only pull was lost; \
+pub const PULL: &str = "Exit codes: 0 done, whatever the outcomes; 1 captime itself failed, or the only pull was lost; \
 2 bad usage or scenario; 130 interrupted.";
 
 /// That of `record`.

@@ -1,7 +1,6 @@
 //! `captime init`: a commented scenario that runs as it is.
 
-mod houses;
-mod sat;
+mod made_up;
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -70,7 +69,7 @@ impl File {
 fn forest() -> Vec<File> {
     vec![
         File::text("forest.yaml", include_str!("init/forest.yaml")),
-        File::text("houses.csv", houses::table(1500, 1)),
+        File::text("houses.csv", made_up::houses(1500, 1)),
     ]
 }
 
@@ -80,7 +79,7 @@ fn solver() -> Vec<File> {
     files.extend((1..=12).map(|k| {
         File::text(
             format!("instances/r{k:02}.cnf"),
-            sat::formula(170 + 5 * k as usize, k),
+            made_up::formula(170 + 5 * k as usize, k),
         )
     }));
     files

@@ -31,7 +31,6 @@ mod serve;
 mod study;
 mod submit;
 mod test;
-mod warm_start;
 
 #[doc(hidden)]
 pub use ask::answers;

@@ -71,7 +71,7 @@ struct Cell {
 pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
     let mut scenario = super::scenario_file::read_scenario_without_budget(&args.scenario)?;
     // What is measured is measured here, so only the arms are taken over.
-    super::warm_start::take_over(&mut scenario, None)?;
+    super::scenario_file::take_over(&mut scenario, None)?;
     if scenario.space.opened().is_some() {
         return Err(super::needs_sample("`captime record`"));
     }

@@ -12,7 +12,7 @@ use super::driving::drive;
 use super::failure::unless_pipe_closed;
 use super::run_folder::{self, failure};
 use super::test::TestOptions;
-use super::{Exit, Failure, TextOrJson, exit_code, runtime, warm_start};
+use super::{Exit, Failure, TextOrJson, exit_code, runtime, scenario_file};
 use crate::answer::{NodeRow, Verdict};
 use crate::journal::{Calibrated, EndReason, FILE, Learned, PullRecord, RunLock, Step};
 use crate::markup::Visible;
@@ -67,7 +67,7 @@ pub struct RunArgs {
 
 /// Runs the command.
 pub fn run(args: RunArgs) -> Result<Exit, Failure> {
-    let mut scenario = super::scenario_file::read_scenario(&args.scenario)?;
+    let mut scenario = scenario_file::read_scenario(&args.scenario)?;
     if let Target::External(_) = scenario.target {
         return Err(
             Failure::usage("`captime run` cannot run `target: external`").hint(Some(
@@ -86,7 +86,7 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     } else {
         run_folder::newest(&scenario.name)
     };
-    let earlier = warm_start::take_over(&mut scenario, Some(&folder))?;
+    let earlier = scenario_file::take_over(&mut scenario, Some(&folder))?;
     let target = prepare(&scenario, &folder)?;
     let is_virtual = target.is_virtual();
     let setup = RunSetup::of(&scenario, &target).taking_over(earlier);
@@ -99,7 +99,7 @@ pub fn run(args: RunArgs) -> Result<Exit, Failure> {
     })?;
     say_how_it_opens(&run, &folder, args.quiet);
     if let (Some(earlier), false, true) = (&setup.earlier, args.quiet, run.before().is_new) {
-        warm_start::say(earlier);
+        scenario_file::say_taken_over(earlier);
     }
     let slots = args
         .slots

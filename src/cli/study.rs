@@ -1,21 +1,23 @@
 //! `captime study`: compares policies over repetitions.
 
-mod bar;
 mod folder;
 mod holdout;
 mod real;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use super::scenario_file::read_scenario;
 use super::{Exit, Failure};
 use crate::policy::PolicyKind;
 use crate::scenario::{Scenario, Target};
 use crate::study::{
-    Standing, StudyError, StudyProgress, StudySetting, VirtualStudy, play_all, summary_csv, text,
+    Show, Standing, StudyError, StudyProgress, StudySetting, VirtualStudy, play_all, summary_csv,
+    text,
 };
 use crate::target::TargetError;
 use crate::target::synthetic::{Grid, SyntheticProblem};
@@ -184,7 +186,40 @@ fn progress(args: &StudyArgs, all: u64) -> StudyProgress {
     if args.quiet {
         StudyProgress::silent()
     } else {
-        bar::on_terminal(all)
+        bar_on_terminal(all)
+    }
+}
+
+/// The progress of a study, as a bar on stderr.
+struct Bar(ProgressBar);
+
+/// A bar over this many rounds, or seconds of virtual time. Nothing if stderr is not a terminal.
+fn bar_on_terminal(all: u64) -> StudyProgress {
+    if !io::stderr().is_terminal() {
+        return StudyProgress::silent();
+    }
+    let bar = ProgressBar::new(all);
+    let template = "{bar:32} {percent:>3} %  {msg}  {elapsed} elapsed, {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(250));
+    StudyProgress::shown_by(Bar(bar))
+}
+
+impl Show for Bar {
+    fn advance(&self, more: u64) {
+        self.0.inc(more);
+    }
+
+    fn at(&self, what: String) {
+        self.0.set_message(what);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }
 
@@ -292,13 +327,13 @@ fn scenario(args: &StudyArgs, file: &Path) -> Result<Scenario, Failure> {
         if !given.is_empty() {
             let message = format!("`{option}` goes with `paper`, not with a scenario");
             let hint =
-                "a scenario says it itself: `target: {synthetic: {problem: poscorr, grid: m1}}`";
+                "set them in the scenario: `target: {synthetic: {problem: poscorr, grid: m1}}`";
             return Err(Failure::usage(message).hint(Some(hint)));
         }
     }
     let mut scenario = read_scenario(file)?;
     // Policies are compared from their first round on, so only the arms are taken over.
-    super::warm_start::take_over(&mut scenario, None)?;
+    super::scenario_file::take_over(&mut scenario, None)?;
     Ok(scenario)
 }
 

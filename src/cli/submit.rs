@@ -153,7 +153,7 @@ fn script(
     let again = if args.resume {
         format!(
             "# Interrupted, but not cancelled: the time limit was near. The next job resumes the run. A job that ended\n\
-             # within ten seconds is not followed by another: it would end as soon again.\n\
+             # within ten seconds is not followed by another: it would end just as soon.\n\
              if [ \"$status\" -eq 130 ] && [ -z \"$cancelled\" ] && [ \"$SECONDS\" -ge 10 ]; then\n    sbatch {}\nfi\n",
             word(file)
         )

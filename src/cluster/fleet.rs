@@ -571,7 +571,7 @@ impl Fleet {
             .empty_since
             .is_some_and(|since| since.elapsed() > GIVE_UP)
         {
-            self.over(format!("no node was there for {} s", GIVE_UP.as_secs()));
+            self.over(format!("no node was available for {} s", GIVE_UP.as_secs()));
         }
         self.send_waiting();
     }

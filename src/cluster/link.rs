@@ -177,7 +177,7 @@ impl Link {
             // A shell on the other side found no captime.
             Broken::Lost(_) if status.and_then(|status| status.code()) == Some(NOT_FOUND) => {
                 Broken::Lost(format!(
-                    "no captime is found there ({said}); install it, or give its path in the scenario"
+                    "captime was not found there ({said}); install it, or give its path in the scenario"
                 ))
             }
             // The engine's own message is more useful than the end of a stream.
@@ -300,7 +300,7 @@ async fn write_within(
 ) -> Result<(), Broken> {
     match tokio::time::timeout(limit, frames::send(&mut engine.stdin, message)).await {
         Ok(sent) => Ok(sent?),
-        Err(_) => Err(Broken::Lost("it reads nothing any more".into())),
+        Err(_) => Err(Broken::Lost("it no longer reads its input".into())),
     }
 }
 

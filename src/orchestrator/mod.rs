@@ -36,9 +36,7 @@ mod event;
 mod first_failures;
 mod losses;
 mod opening;
-mod outcome_record;
 mod plan;
-mod resolved;
 mod run;
 mod run_reader;
 mod schedule;
@@ -62,8 +60,7 @@ pub use {
     first_failures::spread,
     losses::PAUSES,
     opening::{OpenedRun, open},
-    plan::{Budget, Calibrate, LimitSource},
-    resolved::ResolvedScenario,
+    plan::{Budget, Calibrate, LimitSource, ResolvedScenario},
     run_reader::{Progress, RunReader, resume},
     schedule::Nothing,
     state::target_seed,

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use super::event::{Now, Running, Watch};
 use super::losses::{Fate, Losses, PAUSES};
-use super::outcome_record::outcome_record;
 use super::{Budget, Clock, Earlier, Next, OpenedRun, Plan, RunError, Schedule, State, open};
 use crate::journal::{
     Appender, Calibrated, Durable, End, EndReason, Learned, Lost, OutcomeRecord, PullRecord,
     RunLock, Session, Syncing, timestamp,
 };
+use crate::round::{Observation, Round, Seen};
 use crate::scenario::Scenario;
-use crate::target::{Ending, Outcome, PreparedTarget};
+use crate::target::{Ending, Failing, Outcome, PreparedTarget};
 
 /// A pull that took more nodes down than this counts as lost.
 const MOST_NODES: u32 = 10;
@@ -653,5 +653,60 @@ impl<W> std::fmt::Debug for Run<W> {
         to.debug_struct("Run")
             .field("state", &self.state)
             .finish_non_exhaustive()
+    }
+}
+
+/// An outcome as the journal records it, without slot and time.
+fn outcome_record(round: Round, outcome: Outcome) -> OutcomeRecord<'static> {
+    let Outcome {
+        observation,
+        failure,
+        consumption,
+        score,
+        is_clamped,
+        read: _,
+        measured,
+        node,
+    } = outcome;
+    let (reward, censored, is_failed) = match Observation::seen(&observation) {
+        Seen::Rewarded { reward, .. } => (Some(reward), None, false),
+        Seen::Censored { at } => (None, Some(at.get()), false),
+        Seen::Failed => (None, None, true),
+    };
+    let consumption = match observation.seen() {
+        Seen::Rewarded { consumption, .. } => Some(consumption),
+        _ => consumption,
+    };
+    let failing = failure.filter(|_| is_failed);
+    let (reason, guard, stderr) = match failing {
+        Some(Failing {
+            reason,
+            guard,
+            stderr,
+        }) => (
+            Some(reason),
+            guard,
+            Some(stderr).filter(|text| !text.is_empty()),
+        ),
+        None => (is_failed.then(|| "failed".to_owned()), None, None),
+    };
+    OutcomeRecord {
+        outcome: round.0,
+        reward,
+        censored,
+        failed: reason.map(Into::into),
+        consumption,
+        guard,
+        score,
+        clamped: is_clamped,
+        wall: measured.wall,
+        cpu: measured.cpu,
+        memory: measured.memory,
+        exit: measured.exit,
+        signal: measured.signal,
+        inexact: measured.inexact,
+        stderr: stderr.map(Into::into),
+        node: node.map(|node| node.to_string().into()),
+        ..OutcomeRecord::default()
     }
 }

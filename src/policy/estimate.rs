@@ -6,7 +6,6 @@
 use std::cell::RefCell;
 
 use super::Problem;
-use super::pending::Pending;
 use super::recommendation::Leaders;
 use super::survival::{ProductLimit, Survival};
 use crate::round::{ArmId, Limit, Observation, Price, Pull, Round, Seen};
@@ -330,6 +329,65 @@ impl Estimates {
         pairs.map(move |(k, (stat, &penalty))| {
             stat.standing(penalty, curve.as_ref().map(|curve| curve[k]))
         })
+    }
+}
+
+/// The pulls that were launched and not yet observed. There are about as many as slots, so a list beats a map.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pending(Vec<(Round, Pull)>);
+
+impl Pending {
+    /// Notes a pull under way; false if the round was under way already, as after a lost run that is tried again.
+    pub fn insert(&mut self, round: Round, pull: Pull) -> bool {
+        let is_new = self.0.iter().all(|&(other, _)| other != round);
+        if is_new {
+            self.0.push((round, pull));
+        }
+        is_new
+    }
+
+    /// Gives back the pull of a round that is over, if it was under way.
+    pub fn remove(&mut self, round: Round) -> Option<Pull> {
+        let place = self.0.iter().position(|&(other, _)| other == round)?;
+        Some(self.0.remove(place).1)
+    }
+
+    pub fn contains(&self, round: Round) -> bool {
+        self.0.iter().any(|&(other, _)| other == round)
+    }
+
+    /// All of them, in the order they were launched.
+    pub fn pulls(&self) -> impl Iterator<Item = Pull> {
+        self.0.iter().map(|&(_, pull)| pull)
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The opening of the paper's policies, every arm once at the largest limit. Walks through the arms; each is left out once something was seen of it at the largest limit, or is under way.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Opening {
+    /// All arms before this one are done.
+    next: usize,
+}
+
+impl Opening {
+    /// The next pair of the opening, none once it is over.
+    ///
+    /// Arms already observed at or above the largest limit, as in calibration, are left out. A pull that was cut
+    /// off early is not played again here: its unvisited pairs have an infinite index, which sees to that.
+    pub fn next(&mut self, estimates: &Estimates) -> Option<(usize, usize)> {
+        let largest = estimates.limits().len() - 1;
+        while self.next < estimates.arms() {
+            let stat = &estimates.of_arm(self.next)[largest];
+            if stat.count + stat.pending + stat.short == 0 {
+                return Some((self.next, largest));
+            }
+            self.next += 1;
+        }
+        None
     }
 }
 

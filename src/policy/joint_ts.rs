@@ -9,9 +9,8 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::beta::{Beta, own_rng};
-use super::estimate::{Estimates, PullEvidence};
+use super::estimate::{Estimates, Opening, PullEvidence};
 use super::explanation::Last;
-use super::opening::Opening;
 pub use super::recommendation::OnlyRecommend as Parameters;
 use super::recommendation::interval_of;
 use super::survival::Survival;

@@ -42,7 +42,7 @@ pub trait PolicyParameters: Serialize + Sized {
 /// [`PolicyParameters`]) and `new`.
 macro_rules! policies {
     ($($kind:ident => $file:ident,)+) => {
-        $(pub(crate) mod $file;)+
+        $(mod $file;)+
 
         /// A policy with its parameters, not yet built for a problem.
         #[derive(Debug, Clone, PartialEq)]

@@ -6,9 +6,8 @@
 use rand::Rng;
 use serde::Serialize;
 
-use super::estimate::{Estimates, Standing};
+use super::estimate::{Estimates, Opening, Standing};
 use super::explanation::Remembered;
-use super::opening::Opening;
 use super::recommendation::Recommend;
 use super::survival::Survival;
 use super::tournament::{Line, Tournament};

@@ -11,7 +11,6 @@ mod baseline;
 mod belief;
 mod evidence;
 mod learn;
-mod parameters;
 mod pool;
 mod posterior;
 mod similar;
@@ -23,18 +22,20 @@ use std::sync::Arc;
 
 use rand::{Rng, RngExt};
 use rand_pcg::Pcg64Mcg;
+use serde::Serialize;
 
 use self::baseline::{Baseline, PastRun};
 use self::belief::{Draw, Ground, Take, Weights, curve};
 use self::evidence::{Brought, Ends};
-pub use self::parameters::{Parameters, SimilarRecommend};
 use self::pool::{Drawn, Pool};
 use super::beta::own_rng;
 use super::estimate::Estimates;
 use super::explanation::{Last, TurnState};
 use super::recommendation::Recommend;
 use super::survival::Survival;
-use super::{Explanation, Policy, Problem, Recommendation, Turn, Weighed, Why};
+use super::{
+    Explanation, Options, Policy, PolicyParameters, Problem, Recommendation, Turn, Weighed, Why,
+};
 use crate::round::{ArmId, Limit, Observation, Pull, Round};
 use crate::space::Space;
 
@@ -63,6 +64,74 @@ impl TurnState for InFull {
             &"largest",
             "it had the largest random draw from the posterior at the largest limit, which gets a share of the consumption",
         )
+    }
+}
+
+/// Its parameters: each ingredient can be switched off.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "they are switches")]
+pub struct Parameters {
+    /// Whether similar arms are asked.
+    pub similar: bool,
+    /// Whether anything is believed of an arm before its first run; if not, priors are flat.
+    pub population: bool,
+    /// Whether limits climb.
+    pub climb: bool,
+    /// Whether it chooses instances, where it may.
+    pub instances: bool,
+    /// How many runs a prior counts for in a hazard; as many as is likely if not given.
+    pub strength: Option<f64>,
+    /// Curves are drawn as if everything had been seen this many times: with very many arms, some draw of an arm that is
+    /// hardly known is always the largest.
+    pub sure: f64,
+    /// The share of the consumption that goes to runs at the largest limit, once that can be afforded and if there are
+    /// instances.
+    ///
+    /// The best pair often has a short limit, and if you want the best arm *at the largest limit*, you would wait for
+    /// ever. Without instances (the paper's problems) the pair is all that is asked for.
+    pub full: f64,
+    /// How the answer is picked.
+    pub recommend: SimilarRecommend,
+}
+
+/// How the answer is picked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SimilarRecommend {
+    /// The largest gain believed, similar arms included.
+    Posterior,
+    /// The rule of all other policies.
+    Safe,
+    /// The largest gain estimated.
+    Best,
+}
+
+impl PolicyParameters for Parameters {
+    fn read(options: &mut Options) -> Self {
+        let answers = [
+            ("posterior", SimilarRecommend::Posterior),
+            ("safe", SimilarRecommend::Safe),
+            ("best", SimilarRecommend::Best),
+        ];
+        let strength = options.number("strength", f64::NAN, "a number above 0", |number| {
+            number.is_finite() && number > 0.0
+        });
+        Self {
+            similar: options.flag("similar", true),
+            population: options.flag("population", true),
+            climb: options.flag("climb", true),
+            instances: options.flag("instances", true),
+            strength: Some(strength).filter(|strength| !strength.is_nan()),
+            sure: options.positive("sure", 2.0),
+            full: options.number("full", 0.5, "a number from 0 to 1", |share| {
+                (0.0..=1.0).contains(&share)
+            }),
+            recommend: options.word("recommend", &answers),
+        }
+    }
+
+    fn chooses_instances(&self) -> bool {
+        self.instances
     }
 }
 

@@ -6,9 +6,8 @@
 use rand::Rng;
 use serde::Serialize;
 
-use super::estimate::{Estimates, PullEvidence, Standing, Stat};
+use super::estimate::{Estimates, Pending, PullEvidence, Standing, Stat};
 use super::explanation::Remembered;
-use super::pending::Pending;
 use super::recommendation::Recommend;
 use super::survival::Survival;
 use super::tournament::{Line, Tournament};

@@ -9,8 +9,8 @@ use rand::Rng;
 use serde::Serialize;
 
 use self::grid::ArmGrid;
+use super::estimate::Pending;
 use super::explanation::Remembered;
-use super::pending::Pending;
 use super::rcucb::Width;
 use super::recommendation::{Recommend, interval};
 use super::survival::Survival;

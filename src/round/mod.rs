@@ -13,7 +13,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod arm;
 mod guard;
 mod limit;
 mod outcome;
@@ -21,10 +20,9 @@ mod price;
 mod pull;
 mod randomness;
 
-pub use arm::ArmId;
 pub use guard::{Guard, Inexact, NotInexact};
 pub use limit::{Limit, LimitError, LimitGrid};
 pub use outcome::{Observation, ObservationError, Seen};
 pub use price::{Curve, Price, PriceError, PriceWarning};
-pub use pull::{Pull, Round};
+pub use pull::{ArmId, Pull, Round};
 pub use randomness::{Purpose, instance_of, randomness};

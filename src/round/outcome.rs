@@ -61,6 +61,13 @@ impl ObservationError {
     }
 }
 
+impl Limit {
+    /// Whether what used this much counts as cut off here, however it ended.
+    pub fn is_passed_by(self, consumption: f64) -> bool {
+        consumption > self.get()
+    }
+}
+
 impl Observation {
     /// The pull ended with this reward after this consumption. Past its limit, it counts as censored.
     pub fn ended(pull: Pull, reward: f64, consumption: f64) -> Result<Self, ObservationError> {
@@ -70,8 +77,7 @@ impl Observation {
         if !(consumption.is_finite() && consumption >= 0.0) {
             return Err(ObservationError::Consumption(consumption));
         }
-        let is_censored = consumption > pull.limit.get();
-        let seen = if is_censored {
+        let seen = if pull.limit.is_passed_by(consumption) {
             Seen::Censored { at: pull.limit }
         } else {
             Seen::Rewarded {

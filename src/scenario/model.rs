@@ -1,6 +1,5 @@
 //! A scenario as the rest of the program uses it: plain data, checked.
 
-mod nodes;
 mod target;
 
 use std::collections::HashSet;
@@ -17,7 +16,6 @@ use crate::space::open::Point;
 use crate::space::{OpenSpace, Space};
 use crate::yaml::Span;
 
-pub use nodes::{Engines, LaunchCommand, Nodes, SshHost};
 pub use target::{
     Command, Expect, External, FilledCommand, Forest, Isolation, Levels, RecordedTarget, Reward,
     ScoreForm, ScorePlace, ScoreScale, ScoreSource, Stdin, SurrogateTarget, Target,
@@ -341,4 +339,56 @@ pub enum Pin {
 /// Resolves `path` relative to the scenario's folder.
 pub(super) fn resolve(folder: &Path, path: &str) -> PathBuf {
     folder.join(path)
+}
+
+/// Machines that pulls run on instead of this one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Nodes {
+    /// How they are reached.
+    pub engines: Engines,
+    /// How many seconds a node may be silent before it counts as lost.
+    pub lost_after: f64,
+}
+
+/// How nodes are reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Engines {
+    /// All nodes of the Slurm allocation that captime runs in.
+    Slurm,
+    /// These hosts, by ssh.
+    Ssh(Vec<SshHost>),
+    /// By any commands that connect a stream.
+    Launch(Vec<LaunchCommand>),
+}
+
+/// A host that is reached by ssh.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SshHost {
+    /// Its name for ssh.
+    pub host: String,
+    /// Pulls at a time. By default, as many as its CPUs allow.
+    pub slots: Option<usize>,
+    /// The program there. By default, `captime`.
+    pub captime: Option<String>,
+}
+
+/// A command that connects its stdin and stdout with an agent's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchCommand {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Pulls at a time. By default, as many as the CPUs there allow.
+    pub slots: Option<usize>,
+}
+
+impl Nodes {
+    /// The engine's name in scenarios.
+    pub fn engine(&self) -> &'static str {
+        match &self.engines {
+            Engines::Slurm => "slurm",
+            Engines::Ssh(_) => "ssh",
+            Engines::Launch(_) => "launch",
+        }
+    }
 }

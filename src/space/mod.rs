@@ -18,7 +18,6 @@
 mod arms;
 mod between;
 mod configuration;
-mod filter;
 pub mod format;
 #[doc(hidden)]
 pub mod open;
@@ -32,8 +31,7 @@ pub use parameter::{Parameter, Scale, Value};
 
 #[doc(hidden)]
 pub use {
-    arms::{ABSENT, Row},
-    filter::{Condition, Pattern},
+    arms::{ABSENT, Condition, Pattern, Row},
     table::Table,
 };
 

@@ -6,28 +6,24 @@
 //! combined in order, so that the number of threads changes nothing.
 
 mod curve;
-mod error;
 mod figure;
 pub mod holdout;
 mod play;
-mod progress;
 mod real;
 mod result;
 mod setting;
 mod source;
-mod statistics;
 mod table;
 mod virtual_time;
 mod workers;
 
-pub use error::StudyError;
 pub use figure::{Sum, figure};
-pub use progress::{Show, StudyProgress};
 pub use real::{RealError, RealStudy, file_name};
 pub use result::Standing;
 pub use setting::StudySetting;
+pub use source::StudyError;
 pub use table::{curves_csv, summary_csv, text};
-pub use workers::{VirtualStudy, play_all};
+pub use workers::{Show, StudyProgress, VirtualStudy, play_all};
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,6 @@ mod error;
 mod header;
 mod levels;
 mod new_rows;
-mod quote;
 mod read;
 #[cfg(test)]
 mod tests;

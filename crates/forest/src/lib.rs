@@ -39,7 +39,6 @@ mod gini;
 mod importance;
 mod kernel;
 mod model;
-mod nearest;
 mod params;
 mod predict;
 mod report;

@@ -4,12 +4,10 @@
     reason = "raw clone3, wait4, signal handlers and code before main have no safe wrapper in our dependencies"
 )]
 
-mod descriptors;
 mod signals;
 mod spawn;
 mod startup;
 
-pub(super) use descriptors::{receive_descriptor, send_descriptor};
 pub(super) use signals::{
     Watched, changed, ended, is_ready, quiet_signals, readable, stop_signal, stop_signals, wait,
 };
@@ -19,14 +17,18 @@ pub(super) use spawn::{
 pub(super) use startup::{SUPERVISE, is_linked};
 
 use std::ffi::c_int;
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::{self, MaybeUninit};
 use std::num::NonZeroU64;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 use std::time::Duration;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
+    sendmsg,
+};
 use rustix::process::Signal;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
@@ -179,9 +181,7 @@ pub(super) fn drop_capabilities() {
 
 /// Registers a descriptor with tokio, which reports when something can be read.
 #[cfg(feature = "tokio")]
-pub(super) fn register(
-    descriptor: std::os::fd::OwnedFd,
-) -> io::Result<tokio::io::unix::AsyncFd<std::os::fd::OwnedFd>> {
+pub(super) fn register(descriptor: OwnedFd) -> io::Result<tokio::io::unix::AsyncFd<OwnedFd>> {
     use tokio::io::Interest;
     use tokio::io::unix::AsyncFd;
     // SAFETY: an `OwnedFd` is open, and stays the same one, for as long as tokio owns it.
@@ -311,16 +311,15 @@ impl Standing {
             }
         };
         // SAFETY: these take no pointers and change nothing.
-        let (policy, nice, io_priority) = unsafe {
+        let (policy, io_priority) = unsafe {
             (
                 libc::sched_getscheduler(0),
-                libc::getpriority(libc::PRIO_PROCESS, 0),
                 libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) as c_int,
             )
         };
         Self {
             policy,
-            nice,
+            nice: rustix::process::getpriority_process(None).unwrap_or(0),
             io_priority,
             cpus: sched_getaffinity(None).ok(),
             limits: (0..).map_while(limit).collect(),
@@ -347,19 +346,60 @@ impl Share {
 
     /// Gives it to another process, as far as this one may.
     pub(super) fn give_to(&self, pid: i32) {
-        if pid <= 0 {
+        let Some(process) = rustix::process::Pid::from_raw(pid).filter(|_| pid > 0) else {
             return;
-        }
+        };
         // SAFETY: all zero is a valid structure, of which the pointer is to a local.
         unsafe {
             let parameters: libc::sched_param = mem::zeroed();
             libc::sched_setscheduler(pid, self.policy, &raw const parameters);
-            libc::setpriority(libc::PRIO_PROCESS, pid.unsigned_abs(), self.nice);
         }
-        if let (Some(cpus), Some(pid)) = (&self.cpus, rustix::process::Pid::from_raw(pid)) {
-            let _ = rustix::thread::sched_setaffinity(Some(pid), cpus);
+        let _ = rustix::process::setpriority_process(Some(process), self.nice);
+        if let Some(cpus) = &self.cpus {
+            let _ = rustix::thread::sched_setaffinity(Some(process), cpus);
         }
     }
+}
+
+/// Sends one byte and a descriptor over a socket.
+pub(super) fn send_descriptor(socket: BorrowedFd<'_>, sent: BorrowedFd<'_>) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let sent = [sent];
+    if !control.push(SendAncillaryMessage::ScmRights(&sent)) {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
+    sendmsg(
+        socket,
+        &[IoSlice::new(&[0])],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    )?;
+    Ok(())
+}
+
+/// Receives one byte and the descriptor that comes with it.
+pub(super) fn receive_descriptor(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let received = recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut control,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
+    // The kernel drops descriptors for which it finds no number: then there is none to wait for.
+    if received.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(io::Error::from_raw_os_error(libc::EMFILE));
+    }
+    control
+        .drain()
+        .find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+            _ => None,
+        })
+        .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
 /// Leaves at once, running nothing that was registered for a normal exit.

@@ -425,7 +425,7 @@ impl WatchedRun<'_> {
             }
             Some(&pid) => format!("it was killed and {}", tree::state_in_words(pid)),
             None if !tree::can_look() => {
-                "the supervisor may open no files any more, so it cannot find it".to_owned()
+                "the supervisor can no longer open files, so it cannot find it".to_owned()
             }
             None => "the kernel still counts it".to_owned(),
         };

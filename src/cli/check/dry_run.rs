@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::run_folder::failure;
 use super::super::{Exit, Failure, runtime};
 use super::describe::listed_samples;
-use super::nodes;
+use super::start_nodes;
 use crate::journal::{EndReason, PullRecord};
 use crate::markup::Visible;
 use crate::orchestrator::{
@@ -54,7 +54,7 @@ pub(super) fn run(scenario: &Scenario, count: u64) -> Result<Exit, Failure> {
         .with_retries(0, PAUSES);
     let runtime = runtime()?;
     let driven = runtime.block_on(async {
-        let mut slots = nodes::start(&scenario, target).await?;
+        let mut slots = start_nodes(&scenario, target).await?;
         let mut signals = Signals::listen().map_err(Failure::internal)?;
         let driver = Driver::begin(vec![run], &mut slots.pool, &mut signals, Wall::default());
         let driver = driver.map_err(|error| failure(&error))?;

@@ -3,7 +3,6 @@
 mod file;
 mod filter;
 mod space;
-mod start;
 mod values;
 
 use std::collections::BTreeMap;
@@ -81,9 +80,9 @@ pub(super) fn read(
     };
     let start = match start {
         // A parameter may be called `run`.
-        Some(node) if open.is_some_and(has_run) => start::Start::configurations(check, node),
-        Some(node) => start::Start::read(check, node),
-        None => start::Start::default(),
+        Some(node) if open.is_some_and(has_run) => Start::configurations(check, node),
+        Some(node) => Start::read(check, node),
+        None => Start::default(),
     };
     let with = space::With {
         forbid,
@@ -399,4 +398,55 @@ fn shown(values: &[Value]) -> String {
         text += ", ...";
     }
     text
+}
+
+/// What `start` lists: configurations to run first, or an earlier run to take over.
+#[derive(Default)]
+struct Start<'n> {
+    /// Configurations, or files of them.
+    items: Vec<&'n Node>,
+    /// An earlier run.
+    run: Option<StartRun>,
+}
+
+impl<'n> Start<'n> {
+    /// One item or a list of them. One may be `{run: FOLDER}`.
+    fn read(check: &mut Check<'_>, node: &'n Node) -> Self {
+        let mut start = Self::default();
+        for item in Self::configurations(check, node).items {
+            let run = match &item.value {
+                Raw::Map(entries) => match &entries[..] {
+                    [only] if only.key == "run" => Some(only),
+                    _ => None,
+                },
+                _ => None,
+            };
+            let Some(run) = run else {
+                start.items.push(item);
+                continue;
+            };
+            if start.run.is_some() {
+                check.fault(item.at, Fault::SecondStartRun);
+            } else if let Some(path) = check.text(&run.value, "run") {
+                let at = run.value.at;
+                start.run = Some(StartRun { path, at });
+            }
+        }
+        start
+    }
+
+    /// The same, where `run` is the name of a parameter.
+    fn configurations(check: &mut Check<'_>, node: &'n Node) -> Self {
+        let items = if let Raw::Map(_) = &node.value {
+            vec![node]
+        } else {
+            let list = check.list(
+                node,
+                "start",
+                "configurations like {decay: 0.8}, or {run: FOLDER}",
+            );
+            list.into_iter().flatten().collect()
+        };
+        Self { items, run: None }
+    }
 }

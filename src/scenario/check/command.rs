@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use captime_limit::Contain;
 
-use super::budget::flat;
+use super::fields::flat;
 use super::{Check, Fields, expect, instances, reward};
 use crate::scenario::Fault;
 use crate::scenario::arguments::{Arguments, ParamsForm};

@@ -211,3 +211,16 @@ impl Check<'_> {
         }
     }
 }
+
+/// A missing key is fine, a wrong value is not.
+#[expect(
+    clippy::option_option,
+    reason = "not given; given and wrong; given and right"
+)]
+pub(super) fn flat<T>(field: Option<Option<T>>) -> Option<Option<T>> {
+    match field {
+        None => Some(None),
+        Some(Some(value)) => Some(Some(value)),
+        Some(None) => None,
+    }
+}

@@ -1,13 +1,13 @@
-//! `limits`: what the policy limits, the admissible limits, and the guards around them.
+//! `limits`: what the policy limits, the admissible limits, and the guards around them. And `budget`, which limits the run.
 
-use super::budget::flat;
+use super::fields::flat;
 use super::{Check, Fields, TargetKind};
 use crate::nearest::nearest;
 use crate::resource::Resource;
 use crate::round::{Limit, LimitError, LimitGrid};
 use crate::scenario::Fault;
 use crate::scenario::keys::{self, MOST_POINTS};
-use crate::scenario::model::{Calibrate, Guards, LimitSource, Limits};
+use crate::scenario::model::{Budget, Calibrate, Guards, LimitSource, Limits};
 use crate::scenario::raw::{Node, Raw};
 use crate::yaml::Span;
 
@@ -392,6 +392,31 @@ fn calibrate(
         points: points?,
         quantiles: quantiles?,
         arms: flat(arms)?.flatten(),
+    })
+}
+
+/// `budget`: when to stop.
+pub(super) fn budget(
+    check: &mut Check<'_>,
+    fields: &mut Fields<'_>,
+    of: Option<Resource>,
+) -> Option<Budget> {
+    let Some(node) = fields.take(check, "budget") else {
+        return Some(Budget::default());
+    };
+    let mut fields = Fields::of(check, node, &keys::BUDGET)?;
+    let rounds = fields.read_optional(check, "rounds");
+    let wall = fields
+        .take(check, "wall")
+        .map(|node| check.seconds(node, "wall"));
+    let consumption = fields
+        .take(check, "consumption")
+        .map(|node| check.amount(node, "consumption", of.unwrap_or(Resource::Wall)));
+    fields.finish(check);
+    Some(Budget {
+        rounds: rounds?,
+        wall: flat(wall)?,
+        consumption: flat(consumption)?,
     })
 }
 

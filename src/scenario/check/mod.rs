@@ -4,10 +4,8 @@
 //! all of them could be read. So a mistake in one section does not cause reports about others.
 
 pub(super) mod arms;
-mod budget;
 pub(super) mod command;
 mod expect;
-mod external;
 mod fields;
 pub(super) mod forest;
 pub(super) mod instances;
@@ -27,7 +25,7 @@ use std::path::Path;
 use fields::Fields;
 
 use super::keys;
-use super::model::{MOST_SLOTS, Pin, Scenario, Slots, Target, resolve};
+use super::model::{External, MOST_SLOTS, Pin, Scenario, Slots, Target, resolve};
 use super::raw::{Node, Raw};
 use super::template::Piece;
 use super::{Caution, Fault, Features, Mistake, Notice};
@@ -72,7 +70,7 @@ impl Check<'_> {
             Some(Raw::Map(entries)) if entries.iter().any(|entry| entry.key == "consumption"));
         let limits = limits::read(self, &mut fields, (kind, reports_consumption));
         let price = price::read(self, &mut fields, kind, limits.as_ref());
-        let budget = budget::read(self, &mut fields, limits.as_ref().map(|limits| limits.of));
+        let budget = limits::budget(self, &mut fields, limits.as_ref().map(|limits| limits.of));
         let slots_node = fields.take(self, "slots");
         let nodes = slots_node
             .filter(|node| matches!(node.value, Raw::Map(_)))
@@ -324,9 +322,30 @@ impl TargetKind {
             Self::Synthetic => virtual_target::synthetic(check, node).map(Target::Synthetic),
             Self::Recorded => virtual_target::recorded(check, node).map(Target::Recorded),
             Self::Surrogate => virtual_target::surrogate(check, node).map(Target::Surrogate),
-            Self::External => external::read(check, node).map(Target::External),
+            Self::External => external(check, node).map(Target::External),
         }
     }
+}
+
+/// `target: external`: your own program runs the pulls.
+fn external(check: &mut Check<'_>, node: &Node) -> Option<External> {
+    let Raw::Map(_) = &node.value else {
+        return Some(External::default());
+    };
+    let mut fields = Fields::of_target(check, node, &keys::EXTERNAL)?;
+    let instances = fields
+        .take(check, "instances")
+        .map_or(Some(vec![]), |node| {
+            instances::read(check, node, "instances")
+        });
+    let test = fields
+        .take(check, "test")
+        .map_or(Some(vec![]), |node| instances::read(check, node, "test"));
+    fields.finish(check);
+    Some(External {
+        instances: instances?,
+        test: test?,
+    })
 }
 
 const TARGET: &str = "target: {command: [./solver, \"{instance}\"]}";

@@ -1,6 +1,6 @@
 //! `target: {synthetic: ...}`, `{recorded: ...}` and `{surrogate: ...}`: targets in virtual time.
 
-use super::budget::flat;
+use super::fields::flat;
 use super::{Check, Fields, arms, instances, limits};
 use crate::regular_file;
 use crate::round::LimitGrid;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::budget::flat;
 use super::command::Surroundings;
+use super::fields::flat;
 use super::{Check, Fields, expect, reward};
 use crate::scenario::Fault;
 use crate::scenario::arguments::{Arguments, ParamsForm};

@@ -14,12 +14,10 @@
 //! ```
 
 mod distribution;
-mod grid;
 mod problem;
 mod quadrature;
 
-pub use grid::Grid;
-pub use problem::SyntheticProblem;
+pub use problem::{Grid, SyntheticProblem};
 
 use serde::{Deserialize, Serialize};
 

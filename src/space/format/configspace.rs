@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use serde_json::{Value as Json, json};
 
-use super::tree;
 use super::{
     Draft, Format, FormatError, SpaceFile, SpaceMistake, WriteError, Written, digits_lost,
 };
@@ -29,7 +28,7 @@ const TYPES: &[&str] = &[
 ];
 
 pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<SpaceMistake>> {
-    let root = tree::parse(text).map_err(|mistake| vec![mistake])?;
+    let root = super::parse_tree(text).map_err(|mistake| vec![mistake])?;
     let mut draft = Draft::default();
     for node in list(&mut draft, &root, "hyperparameters", true) {
         let name = match node.get("name").map(|found| &found.value) {

@@ -19,7 +19,6 @@ mod native;
 mod pcs;
 #[cfg(test)]
 mod tests;
-mod tree;
 
 pub use native::{flow_list, flow_word};
 pub(crate) use native::{read_nodes, read_rules, start_values};
@@ -29,13 +28,15 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 
+use serde_saphyr::DuplicateKeyPolicy;
+
 use super::Value;
 use super::open::{
     DomainError, ExpressionError, Flaw, Misread, OpenError, OpenParameter, OpenSpace, Part, Rule,
 };
 use crate::nearest::nearest;
 use crate::regular_file;
-use crate::yaml::Span;
+use crate::yaml::{self, Node, Raw, Span};
 
 /// Larger files are an error.
 pub const MOST_BYTES: u64 = 16 << 20;
@@ -464,4 +465,52 @@ impl Draft {
         self.mistakes.sort_by_key(|mistake| mistake.at.start);
         self.mistakes
     }
+}
+
+/// Deeper nesting is an error.
+const DEEPEST: usize = 64;
+
+/// More values are an error.
+const MOST_NODES: usize = 4_000_000;
+
+impl Node {
+    /// Describes a value, for messages.
+    fn shown(&self) -> String {
+        match &self.value {
+            Raw::Null => "nothing".to_owned(),
+            Raw::Flag(value) => format!("`{value}`"),
+            Raw::Integer(value) => format!("`{value}`"),
+            Raw::Number(value) => format!("`{value:?}`"),
+            Raw::Text(value) => format!("`{value}`"),
+            Raw::List(_) => "a list".to_owned(),
+            Raw::Map(_) => "a mapping".to_owned(),
+        }
+    }
+
+    /// The value of a key, if this is a mapping that has it.
+    fn get(&self, key: &str) -> Option<&Self> {
+        match &self.value {
+            Raw::Map(entries) => entries
+                .iter()
+                .find(|entry| entry.key == key)
+                .map(|entry| &entry.value),
+            _ => None,
+        }
+    }
+}
+
+/// Reads one document, JSON or YAML.
+fn parse_tree(text: &str) -> Result<Node, SpaceMistake> {
+    // ConfigSpace marks tuples with Python's own tag. Here they are lists.
+    let tag = "!!python/tuple";
+    let plain = text.replace(tag, &" ".repeat(tag.len()));
+    yaml::read(&plain, DEEPEST, MOST_NODES, DuplicateKeyPolicy::Error).map_err(|error| {
+        let error = error.without_snippet();
+        SpaceMistake {
+            at: error.location().map_or(0..0, |at| yaml::place(at).range()),
+            error: FormatError::Syntax {
+                reason: yaml::reason(error),
+            },
+        }
+    })
 }

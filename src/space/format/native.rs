@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use super::tree;
 use super::{Draft, FormatError, SpaceFile, SpaceMistake, Written};
 use crate::nearest::nearest;
 use crate::space::Value;
@@ -18,7 +17,7 @@ const KEYS: &[&str] = &[
 
 /// Reads a file with `arms: {space: ..., forbid: ...}`, or with `space:` at its top.
 pub(super) fn read(text: &str) -> Result<SpaceFile, Vec<SpaceMistake>> {
-    let root = tree::parse(text).map_err(|mistake| vec![mistake])?;
+    let root = super::parse_tree(text).map_err(|mistake| vec![mistake])?;
     let arms = root.get("arms").unwrap_or(&root);
     let Some(space) = arms.get("space") else {
         let (section, key) = ("the file".to_owned(), "space");

@@ -3,8 +3,7 @@
 use rand::seq::SliceRandom;
 use serde::Serialize;
 
-use super::super::error::StudyError;
-use super::super::source::limits_of;
+use super::super::source::{StudyError, limits_of};
 use crate::orchestrator::{Plan, State};
 use crate::policy::Problem;
 use crate::round::{ArmId, Limit, Purpose, Round, randomness};

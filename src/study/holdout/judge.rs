@@ -4,9 +4,8 @@ use std::ops::ControlFlow;
 
 use super::super::curve::cpu_times;
 use super::super::play::seed_of;
-use super::super::progress::StudyProgress;
 use super::super::virtual_time::{self, Flying, VirtualRun};
-use super::super::workers::in_order;
+use super::super::workers::{StudyProgress, in_order};
 use super::instances::{Holdout, Par10};
 use super::mark::{MarkSums, Marks};
 use crate::journal::{Learned, OutcomeRecord, PullRecord};

@@ -3,8 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::super::result::{Estimate, label};
-use super::super::statistics::RunningMean;
+use super::super::result::{Estimate, RunningMean, label};
 use super::super::table::counted;
 use super::instances::Baselines;
 use super::judge::{HoldoutPlan, Judged, Unit};

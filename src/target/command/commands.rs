@@ -261,13 +261,12 @@ impl Commands {
             let why = is_vague.then(|| "memory was not measured exactly".to_owned());
             return (used, why);
         };
-        let is_over = |amount: f64| amount > start.pull.limit.get();
         let read = |found: Option<Source<'_>>| reward::consumption(&source.form, found);
         match self.with_source(start, report, scratch, &source.place, read) {
             Ok(amount) => (
                 Used {
                     amount: Some(amount),
-                    is_past: report.cause == Cause::None && is_over(amount),
+                    is_past: report.cause == Cause::None && start.pull.limit.is_passed_by(amount),
                 },
                 None,
             ),
@@ -446,7 +445,7 @@ fn wrapped(
         WrapperStatus::Success => None,
     };
     // Success past the cutoff counts as out of time, as for ParamILS and SMAC.
-    if result.runtime.is_some_and(|runtime| runtime > limit.get()) {
+    if (result.runtime).is_some_and(|runtime| limit.is_passed_by(runtime)) {
         return Ok(None);
     }
     let text = result.line;

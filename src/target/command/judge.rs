@@ -33,7 +33,7 @@ impl Used {
                 None => (None, false),
             },
         };
-        let is_over = amount.is_some_and(|amount| amount > pull.limit.get());
+        let is_over = amount.is_some_and(|amount| pull.limit.is_passed_by(amount));
         Self {
             amount,
             is_past: is_stopped || (report.cause == Cause::None && is_over),

@@ -125,7 +125,7 @@ fn ssh_hosts_share_the_pulls_and_one_that_is_gone_does_not_stop_them() {
     assert!(said.contains("Connection refused"), "{said}");
     let without = said.lines().find(|line| line.contains("node delta"));
     assert!(
-        without.is_some_and(|line| line.contains("no captime is found there (")
+        without.is_some_and(|line| line.contains("captime was not found there (")
             && line.ends_with("give its path in the scenario")),
         "{said}"
     );

@@ -329,3 +329,19 @@ impl DatasetError {
 fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
+
+/// The known name closest to `unknown`, for "did you mean": if at most a third of its letters differ, ignoring case.
+pub(super) fn nearest<'a>(
+    unknown: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let likeness = |name: &str| {
+        strsim::normalized_damerau_levenshtein(&unknown.to_lowercase(), &name.to_lowercase())
+    };
+    known
+        .into_iter()
+        .map(|name| (likeness(name), name))
+        .filter(|(likeness, _)| *likeness > 0.66)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, name)| name)
+}

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::error::nearest;
 use super::read::{byte_of, check_quotes, line_at, records};
 use super::{At, Dataset, DatasetError, ReadOptions};
-use crate::nearest::nearest;
 
 impl Dataset {
     /// The names in the header of a CSV in memory, whatever else may be wrong with it.

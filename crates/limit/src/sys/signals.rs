@@ -1,17 +1,18 @@
 //! Signals of this process, and waiting for whatever comes first.
 
-use std::ffi::{c_int, c_short};
+use std::ffi::c_int;
 use std::io;
-use std::marker::PhantomData;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::select::{FD_SETSIZE, FdSet, pselect};
 use nix::sys::signal::{SigSet, Signal};
-
-use super::check;
+use nix::sys::time::TimeSpec;
 
 extern "C" fn nothing(_: c_int) {}
 
@@ -80,44 +81,41 @@ pub(crate) fn quiet_signals(hears_stop: bool) {
 
 /// One descriptor to wait for.
 #[derive(Debug)]
-#[repr(transparent)]
 pub(crate) struct Watched<'a> {
-    entry: libc::pollfd,
-    descriptor: PhantomData<BorrowedFd<'a>>,
+    descriptor: BorrowedFd<'a>,
+    events: PollFlags,
+    /// Whether something happened there, the last time it was waited for.
+    is_ready: bool,
 }
 
 impl<'a> Watched<'a> {
-    fn new(descriptor: BorrowedFd<'a>, events: c_short) -> Self {
-        let entry = libc::pollfd {
-            fd: descriptor.as_raw_fd(),
-            events,
-            revents: 0,
-        };
+    fn new(descriptor: BorrowedFd<'a>, events: PollFlags) -> Self {
         Self {
-            entry,
-            descriptor: PhantomData,
+            descriptor,
+            events,
+            is_ready: false,
         }
     }
 }
 
 /// Something to read (or the end) at this descriptor.
 pub(crate) fn readable(descriptor: BorrowedFd<'_>) -> Watched<'_> {
-    Watched::new(descriptor, libc::POLLIN)
+    Watched::new(descriptor, PollFlags::POLLIN)
 }
 
 /// A change of a cgroup file.
 pub(crate) fn changed(descriptor: BorrowedFd<'_>) -> Watched<'_> {
-    Watched::new(descriptor, libc::POLLPRI)
+    Watched::new(descriptor, PollFlags::POLLPRI)
 }
 
 /// The end of this descriptor, not what can be read before it.
 pub(crate) fn ended(descriptor: BorrowedFd<'_>) -> Watched<'_> {
-    Watched::new(descriptor, 0)
+    Watched::new(descriptor, PollFlags::empty())
 }
 
 /// Whether something happened at one of these, the last time it was waited for.
 pub(crate) fn is_ready(watched: &[Watched]) -> bool {
-    watched.iter().any(|watched| watched.entry.revents != 0)
+    watched.iter().any(|watched| watched.is_ready)
 }
 
 /// Waits until a descriptor is ready, a child has ended, this process was continued, or the time is up.
@@ -130,89 +128,59 @@ pub(crate) fn wait(watched: &mut [Watched], timeout: Option<Duration>) -> io::Re
             mask.remove(signal);
         }
     }
-    let timeout = timeout.map(|timeout| libc::timespec {
-        tv_sec: timeout.as_secs().min(1 << 40).cast_signed(),
-        tv_nsec: i64::from(timeout.subsec_nanos()),
-    });
-    let Err(refused) = poll(watched, timeout, Some(mask)) else {
-        return Ok(());
-    };
-    match refused.raw_os_error() {
-        Some(libc::EINTR) => {
+    // Longer than any run, and no more than the kernel takes.
+    let timeout = timeout.map(|timeout| timeout.min(Duration::from_secs(1 << 40)).into());
+    match poll(watched, timeout, Some(mask)) {
+        Err(Errno::EINTR) => {
             // What was ready before is not what is ready now.
-            let at_once = libc::timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            };
-            poll(watched, Some(at_once), None).or(Ok(()))
+            let _ = poll(watched, Some(Duration::ZERO.into()), None);
+            Ok(())
         }
-        Some(libc::EINVAL) => select(watched, timeout, mask),
-        _ => Err(refused),
+        Err(Errno::EINVAL) => Ok(select(watched, timeout, mask)?),
+        waited => Ok(waited?),
     }
 }
 
 fn poll(
     watched: &mut [Watched],
-    timeout: Option<libc::timespec>,
+    timeout: Option<TimeSpec>,
     mask: Option<SigSet>,
-) -> io::Result<()> {
-    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
-    let mask = mask
-        .as_ref()
-        .map_or(ptr::null(), |mask| ptr::from_ref(mask.as_ref()));
-    let (entries, count) = (watched.as_mut_ptr().cast(), watched.len() as libc::nfds_t);
-    // SAFETY: a `Watched` is a `pollfd`, and there are that many; the others are null or point to locals.
-    check(unsafe { libc::ppoll(entries, count, timeout, mask) }).map(drop)
+) -> Result<(), Errno> {
+    let entries = watched.iter();
+    let entries = entries.map(|watched| PollFd::new(watched.descriptor, watched.events));
+    let mut entries: Vec<PollFd> = entries.collect();
+    ppoll(&mut entries, timeout, mask)?;
+    for (watched, entry) in watched.iter_mut().zip(&entries) {
+        // Flags that are not known are none of those that are asked for, but something happened.
+        watched.is_ready = entry.any().unwrap_or(true);
+    }
+    Ok(())
 }
 
-/// Waits as [`wait`] does in a process that may open no files any more, because a command took that right away (`prlimit`): `ppoll` then refuses
+/// Waits as [`wait`] does in a process that can no longer open files, because a command took that right away (`prlimit`): `ppoll` then refuses
 /// all descriptors, open ones too. Notices no [`ended`].
-fn select(
-    watched: &mut [Watched],
-    timeout: Option<libc::timespec>,
-    mask: SigSet,
-) -> io::Result<()> {
-    // SAFETY: all zero is the empty set.
-    let (mut reads, mut changes): (libc::fd_set, libc::fd_set) =
-        unsafe { (mem::zeroed(), mem::zeroed()) };
-    let has_room =
-        |entry: &libc::pollfd| usize::try_from(entry.fd).is_ok_and(|fd| fd < libc::FD_SETSIZE);
-    let mut count = 0;
-    for Watched { entry, .. } in &mut *watched {
-        entry.revents = 0;
-        if entry.events != 0 && has_room(entry) {
-            let set = if entry.events == libc::POLLPRI {
-                &raw mut changes
-            } else {
-                &raw mut reads
-            };
-            // SAFETY: a number within the set.
-            unsafe { libc::FD_SET(entry.fd, set) };
-            count = count.max(entry.fd + 1);
-        }
+fn select(watched: &mut [Watched], timeout: Option<TimeSpec>, mask: SigSet) -> Result<(), Errno> {
+    let is_asked = |watched: &Watched| {
+        let number = watched.descriptor.as_raw_fd().unsigned_abs();
+        !watched.events.is_empty() && (number as usize) < FD_SETSIZE
+    };
+    let (mut reads, mut changes) = (FdSet::new(), FdSet::new());
+    for one in watched.iter().filter(|one| is_asked(one)) {
+        let set = if one.events == PollFlags::POLLPRI {
+            &mut changes
+        } else {
+            &mut reads
+        };
+        set.insert(one.descriptor);
     }
-    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
-    let (reads, changes) = (&raw mut reads, &raw mut changes);
-    let mask = ptr::from_ref(mask.as_ref());
-    // SAFETY: the sets are locals, and have room for the numbers below the count.
-    let found =
-        check(unsafe { libc::pselect(count, reads, ptr::null_mut(), changes, timeout, mask) });
+    let found = pselect(None, &mut reads, None, &mut changes, &timeout, &mask);
+    for one in watched {
+        let is_set = |set: &FdSet| set.contains(one.descriptor);
+        one.is_ready = found.is_ok() && is_asked(one) && (is_set(&reads) || is_set(&changes));
+    }
     match found {
-        Err(error) if error.raw_os_error() == Some(libc::EINTR) => Ok(()),
-        Err(error) => Err(error),
-        Ok(_) => {
-            for Watched { entry, .. } in watched {
-                // SAFETY: a number within the sets.
-                let is_set = has_room(entry)
-                    && unsafe {
-                        libc::FD_ISSET(entry.fd, reads) || libc::FD_ISSET(entry.fd, changes)
-                    };
-                if is_set {
-                    entry.revents = entry.events;
-                }
-            }
-            Ok(())
-        }
+        Err(Errno::EINTR) => Ok(()),
+        found => found.map(drop),
     }
 }
 
@@ -232,10 +200,7 @@ mod tests {
             readable(full.as_fd()),
             ended(full.as_fd()),
         ];
-        let at = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 1_000_000,
-        };
+        let at = TimeSpec::from(Duration::from_millis(1));
         select(&mut watched, Some(at), SigSet::all()).unwrap();
         let ready = watched
             .each_ref()

@@ -11,7 +11,6 @@
 mod behaviours;
 mod blocking;
 mod contained;
-mod dependencies;
 mod hostile;
 #[allow(dead_code, reason = "the tests of `captime exec` use the rest")]
 mod test_bench;
