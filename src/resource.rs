@@ -64,7 +64,7 @@ impl Resource {
 /// Formats a plain count for people: whole from a thousand on, four significant digits from a million on.
 fn count(value: f64) -> String {
     if (1e3..1e6).contains(&value.abs()) {
-        format!("{value:.0}")
+        crate::quantity::grouped(value, 0)
     } else if value.abs() >= 1e6 {
         let text = format!("{value:.3e}");
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(Resource::Work.amount(3e7), "3e7");
         assert_eq!(Resource::Work.amount(0.1 + 4.0 * 0.8 / 9.0), "0.4556");
         assert_eq!(Resource::Work.amount(1.0), "1");
-        assert_eq!(Resource::Work.amount(123_456.789), "123457");
+        assert_eq!(Resource::Work.amount(123_456.789), "123,457");
         assert_eq!(Resource::Work.amount(3e7), "3e7");
         assert_eq!(Resource::Work.amount(123_456_789.0), "1.235e8");
         assert_eq!(Resource::Cpu.amount(0.25), "250 ms");

@@ -49,6 +49,8 @@ pub enum Comparison {
         gain: f64,
         /// Runs of the default that show it.
         runs: usize,
+        /// All runs of the default: the others were cut off before.
+        pulls: usize,
         /// Instances on which both ran; 0 if the comparison is not paired.
         shared: usize,
     },
@@ -176,6 +178,7 @@ impl Evidence {
             is_short,
             gain: of_first.mean,
             runs: of_first.runs,
+            pulls: self.of(first).len(),
             shared: shared.unwrap_or(0),
         };
         (comparison, Some(known.probability))
@@ -307,6 +310,7 @@ impl Comparison {
                 limit,
                 is_short,
                 runs,
+                pulls,
                 shared,
                 ..
             } => {
@@ -331,13 +335,18 @@ impl Comparison {
                 } else {
                     String::new()
                 };
+                let times = match pulls {
+                    1 => "once".to_owned(),
+                    _ => format!("{} times", whole(pulls as u64)),
+                };
+                let of_them = match runs {
+                    _ if runs == pulls => String::new(),
+                    1 => ", once".to_owned(),
+                    _ => format!(", {} of them", whole(runs as u64)),
+                };
                 format!(
                     "{verdict}: gain {difference:+.4}{at} (95 % interval {low:+.4} to {high:+.4}); the default was pulled \
-                     {} up to {}{pairing}",
-                    match runs {
-                        1 => "once".to_owned(),
-                        _ => format!("{} times", whole(runs as u64)),
-                    },
+                     {times}{of_them} up to {}{pairing}",
                     amount(limit)
                 )
             }

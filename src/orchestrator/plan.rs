@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::journal::EndReason;
 use crate::policy::{PolicyKind, Problem};
+use crate::quantity::{counted, whole};
 use crate::resource::Resource;
 use crate::round::{Curve, LimitGrid, Price};
 pub use crate::scenario::{Budget, Calibrate, LimitSource};
@@ -130,7 +131,11 @@ impl Budget {
         let count = |rounds: Option<u64>| rounds.map(|rounds| rounds as f64);
         let seconds = crate::quantity::seconds;
         if let Some(new) = lowered(count(self.rounds), count(before.rounds), rounds as f64) {
-            Some(format!("{new} rounds, but {rounds} are done"))
+            Some(format!(
+                "{}, but {} are done",
+                counted(new as u64, "round"),
+                whole(rounds)
+            ))
         } else if let Some(new) = lowered(self.wall, before.wall, wall) {
             Some(format!(
                 "{} of wall time, but {} are used",

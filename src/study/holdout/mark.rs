@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 
 use super::super::result::{Estimate, label};
 use super::super::statistics::RunningMean;
-use super::super::table::counted;
 use super::instances::Baselines;
 use super::judge::{HoldoutPlan, Judged, Unit};
 use crate::policy::PolicyKind;
+use crate::quantity::counted;
 
 /// How one policy did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
