@@ -8,7 +8,9 @@ use super::failures::{Failures, Reasons};
 use super::gain_model::GainModel;
 use super::pairs::Pairs;
 use super::played::{Kind, Played};
-use crate::answer::{self, Evidence, NodeRow, Outlook, PathStep, Setting, Values, Verdict};
+use crate::answer::{
+    self, Comparison, Evidence, NodeRow, Outlook, PathStep, Setting, Values, Verdict,
+};
 use crate::journal::{By, End, Header, JournalError, Learned, PullRecord, Session, Step};
 use crate::orchestrator::{ResolvedScenario, RunError, RunReader};
 use crate::policy::{Known, PolicyKind, Recommendation};
@@ -218,7 +220,7 @@ impl History {
             let answer = self.answer();
             Verdict {
                 unchanged_since: answer.and_then(|best| self.unchanged_since(best.pull.arm)),
-                outlook: answer.and_then(|_| self.outlook()),
+                outlook: answer.and_then(|best| self.outlook(best.gain)),
                 path: answer.map_or(vec![], |best| self.path(&best)),
                 ..self.verdict_on(answer, false)
             }
@@ -229,19 +231,40 @@ impl History {
     #[doc(hidden)]
     pub fn path(&self, best: &Recommendation) -> Vec<PathStep> {
         let ends = (ArmId::from_index(0), best.pull.arm);
-        // The answer's limit may lie below all that were granted.
-        let limits = self.limits().unwrap_or_default();
-        let limit = limits.iter().find(|limit| **limit >= best.pull.limit);
-        let limit = limit.copied().unwrap_or(best.pull.limit);
         let model = (ends.0 != ends.1).then(|| GainModel::of(self)).flatten();
         model.map_or(vec![], |model| {
-            let predict = |all: &[Configuration]| model.predict(all, limit);
+            let limits = self.compared_at(best);
+            // The default may need another limit than the answer, and so may what lies between them.
+            let predict = |all: &[Configuration]| {
+                let of = limits.map(|limit| model.predict(all, limit));
+                let both = of[0].iter().zip(&of[1]);
+                both.map(|(own, other)| own.max(*other)).collect()
+            };
             answer::path(&self.resolved.scenario.space, ends, predict)
         })
     }
 
+    /// The limits at which the answer and the default are compared.
+    fn compared_at(&self, best: &Recommendation) -> [Limit; 2] {
+        let compare = |price| self.evidence().against_default(best, price, false);
+        let (own, other) = match self.price().map(compare) {
+            Some(Comparison::Compared {
+                answer_limit,
+                limit,
+                ..
+            }) => (answer_limit, limit),
+            _ => (best.pull.limit.get(), best.pull.limit.get()),
+        };
+        // The answer's limit may lie below all that were granted.
+        let limits = self.limits().unwrap_or_default();
+        [own, other].map(|wanted| {
+            let granted = limits.iter().find(|limit| limit.get() >= wanted);
+            granted.copied().unwrap_or(best.pull.limit)
+        })
+    }
+
     /// What the next hour is expected to bring; in virtual time, as many pulls again. None before arms have had a few pulls each.
-    fn outlook(&self) -> Option<Outlook> {
+    fn outlook(&self, gain: f64) -> Option<Outlook> {
         if self.evidence().is_thin() {
             return None;
         }
@@ -263,7 +286,12 @@ impl History {
             known.filter_map(own).collect()
         };
         let unpulled = self.run.state.plan().arms.saturating_sub(arms.len());
-        Outlook::of(&arms, unpulled, pairs.is_believed(), pulls as u64, seconds)
+        let outlook = Outlook::of(&arms, unpulled, pairs.is_believed(), pulls as u64, seconds)?;
+        // No gain is above 1, and the shown one may lie above what is believed of its arm.
+        Some(Outlook {
+            gain: outlook.gain.min((1.0 - gain).max(0.0)),
+            ..outlook
+        })
     }
 
     /// The reasons for this answer; if its limit is `fixed`, the default gets the same one.
@@ -421,7 +449,10 @@ impl History {
             limit: pull.limit.get(),
             reach: observation.reach().get(),
             instance: pull.instance.unwrap_or(0),
-            is_chosen: !matches!(pull.by, Some(By::Calibration | By::Probe | By::Earlier)),
+            is_chosen: !matches!(
+                pull.by,
+                Some(By::Calibration | By::Default | By::Probe | By::Earlier)
+            ),
             kind,
             failure,
             reward: if kind == Kind::Rewarded {
