@@ -130,7 +130,7 @@ fn the_difference_is_that_of_the_gains_where_the_default_needs_another_limit() {
     let mut evidence = Evidence::default();
     for run in 0..30 * 48 {
         let arm = run % 48;
-        let used = 0.35 * 0.9_f64.powi(i32::try_from(arm).unwrap());
+        let used = 0.35 * 0.9_f64.powi(arm);
         let limit = match arm {
             0 => 1.0,
             _ => [0.061, 1.0, 1.0, 1.0][rng.random_range(0..4)],
