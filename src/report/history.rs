@@ -220,7 +220,7 @@ impl History {
             let answer = self.answer();
             Verdict {
                 unchanged_since: answer.and_then(|best| self.unchanged_since(best.pull.arm)),
-                outlook: answer.and_then(|best| self.outlook(best.gain)),
+                outlook: answer.and_then(|_| self.outlook()),
                 path: answer.map_or(vec![], |best| self.path(&best)),
                 ..self.verdict_on(answer, false)
             }
@@ -264,7 +264,7 @@ impl History {
     }
 
     /// What the next hour is expected to bring; in virtual time, as many pulls again. None before arms have had a few pulls each.
-    fn outlook(&self, gain: f64) -> Option<Outlook> {
+    fn outlook(&self) -> Option<Outlook> {
         if self.evidence().is_thin() {
             return None;
         }
@@ -286,12 +286,7 @@ impl History {
             known.filter_map(own).collect()
         };
         let unpulled = self.run.state.plan().arms.saturating_sub(arms.len());
-        let outlook = Outlook::of(&arms, unpulled, pairs.is_believed(), pulls as u64, seconds)?;
-        // No gain is above 1, and the shown one may lie above what is believed of its arm.
-        Some(Outlook {
-            gain: outlook.gain.min((1.0 - gain).max(0.0)),
-            ..outlook
-        })
+        Outlook::of(&arms, unpulled, pairs.is_believed(), pulls as u64, seconds)
     }
 
     /// The reasons for this answer; if its limit is `fixed`, the default gets the same one.
