@@ -119,9 +119,30 @@ pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
         })
 }
 
-/// `1 pull`, `2 pulls`.
+/// `1 pull`, `2,000 pulls`.
 pub fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", whole(count))
+}
+
+/// A count with its thousands apart: `2,000`.
+pub fn whole(count: u64) -> String {
+    grouped(count as f64, 0)
+}
+
+/// A number with its thousands apart: `12,345.6`.
+pub fn grouped(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    let mut result = String::from(if value < 0.0 && !is_zero { "-" } else { "" });
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+            result.push(',');
+        }
+        result.push(digit);
+    }
+    result + fraction
 }
 
 /// Formats seconds for people: `850 us`, `12.4 ms`, `3.21 s`, `4m 05s`, `2h 03m`.
@@ -171,6 +192,11 @@ mod tests {
         assert_eq!(counted(0, "pull"), "0 pulls");
         assert_eq!(counted(1, "pull"), "1 pull");
         assert_eq!(counted(2, "round"), "2 rounds");
+        assert_eq!(counted(2_102_356, "pull"), "2,102,356 pulls");
+        assert_eq!(grouped(1_234_567.891, 1), "1,234,567.9");
+        assert_eq!(grouped(999.0, 0), "999");
+        assert_eq!(grouped(-1000.0, 0), "-1,000");
+        assert_eq!(grouped(-0.0001, 2), "0.00");
     }
 
     #[test]

@@ -61,17 +61,23 @@ impl Resource {
     }
 }
 
-/// Formats a plain count for people: whole from a thousand on, four significant digits from a million on.
+/// Formats a plain count for people: four significant digits, and whole from a thousand to a million.
 fn count(value: f64) -> String {
     if (1e3..1e6).contains(&value.abs()) {
-        format!("{value:.0}")
+        crate::quantity::grouped(value, 0)
     } else if value.abs() >= 1e6 {
         let text = format!("{value:.3e}");
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let digits = digits.trim_end_matches('0').trim_end_matches('.');
         format!("{digits}e{exponent}")
     } else {
-        let text = format!("{value:.4}");
+        let decimals = match value.abs() {
+            100.0.. => 1,
+            10.0.. => 2,
+            1.0.. => 3,
+            _ => 4,
+        };
+        let text = format!("{value:.decimals$}");
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     }
 }
@@ -86,7 +92,8 @@ mod tests {
         assert_eq!(Resource::Work.amount(3e7), "3e7");
         assert_eq!(Resource::Work.amount(0.1 + 4.0 * 0.8 / 9.0), "0.4556");
         assert_eq!(Resource::Work.amount(1.0), "1");
-        assert_eq!(Resource::Work.amount(123_456.789), "123457");
+        assert_eq!(Resource::Work.amount(897.6886), "897.7");
+        assert_eq!(Resource::Work.amount(123_456.789), "123,457");
         assert_eq!(Resource::Work.amount(3e7), "3e7");
         assert_eq!(Resource::Work.amount(123_456_789.0), "1.235e8");
         assert_eq!(Resource::Cpu.amount(0.25), "250 ms");

@@ -14,6 +14,7 @@ use serde::Serialize;
 use self::posterior::Belief;
 use super::{Evidence, FinishedRun};
 use crate::policy::Recommendation;
+use crate::quantity::whole;
 use crate::round::{ArmId, Limit, Price, Pull};
 
 /// The answer beside the default configuration.
@@ -37,7 +38,7 @@ pub enum Comparison {
         /// 95 % interval of the difference, from the same posterior.
         interval: (f64, f64),
         /// The limit of the answer in the comparison. It is one that was granted: the answer's own may lie just above its
-        /// longest run, and so be kind to it.
+        /// longest run, and so be kind to it. If the answer was never cut off there, it is that of the default if that is larger.
         answer_limit: f64,
         /// The limit of the default: the same, unless another suits the default better. If it was never granted as much as
         /// the answer gets, both are compared at the largest that it was granted.
@@ -48,6 +49,8 @@ pub enum Comparison {
         gain: f64,
         /// Runs of the default that show it.
         runs: usize,
+        /// All runs of the default: the others were cut off before.
+        pulls: usize,
         /// Instances on which both ran; 0 if the comparison is not paired.
         shared: usize,
     },
@@ -143,19 +146,17 @@ impl Evidence {
         }) else {
             return (unknown, None);
         };
+        // What an answer that is never cut off gains is known under a larger limit, too, and so is what the other arms gain there.
+        let own_limit = if limit > own_limit && self.always_ends(best.pull.arm, own_limit) {
+            limit
+        } else {
+            own_limit
+        };
         let mut arms = gains::under(self, own_limit, price);
-        let mut head_start = (0.0, 0.0);
         if limit != own_limit {
-            // All arms under the answer's limit say what the default is worth under its own, but for what arms gain by that.
-            head_start = gains::shift(self, first, (limit, own_limit), price);
             let mut other = gains::under(self, limit, price);
             other.retain(|of| of.arm == first);
             arms.retain(|of| of.arm != first);
-            for of in &mut other {
-                of.gains
-                    .iter_mut()
-                    .for_each(|(_, gain)| *gain -= head_start.0);
-            }
             arms.extend(other);
         }
         let place = |arm: ArmId| arms.iter().find(|of| of.arm == arm);
@@ -164,7 +165,7 @@ impl Evidence {
         let lost = shared.map_or(0.0, |_| gains::without_instances(&mut arms));
         let belief = if self.counts().2 > 0 { FAILING } else { USUAL };
         let pair = (best.pull.arm, first);
-        let Some(known) = posterior::posterior(&arms, pair, belief, lost, head_start) else {
+        let Some(known) = posterior::posterior(&arms, pair, belief, lost) else {
             return (unknown, None);
         };
         let is_sure = known.probability.max(1.0 - known.probability) >= LEAST_SURE;
@@ -177,6 +178,7 @@ impl Evidence {
             is_short,
             gain: of_first.mean,
             runs: of_first.runs,
+            pulls: self.of(first).len(),
             shared: shared.unwrap_or(0),
         };
         (comparison, Some(known.probability))
@@ -230,6 +232,12 @@ impl Evidence {
             pulls: known.runs as u64,
             censored: self.reaching(arm, limit.get()).filter(cut).count() as f64 / runs,
         })
+    }
+
+    /// Whether the arm was run up to this limit and ended within it each time.
+    fn always_ends(&self, arm: ArmId, limit: Limit) -> bool {
+        let mut runs = self.reaching(arm, limit.get()).peekable();
+        runs.peek().is_some() && runs.all(|run| run.is_solved_within(limit.get()))
     }
 
     fn gains(&self, arm: ArmId, limit: Limit, price: &Price) -> impl Iterator<Item = f64> {
@@ -292,7 +300,7 @@ impl Comparison {
                 "not compared with the default (arm 1): {} too little about this limit",
                 match runs {
                     1 => "its only pull says".to_owned(),
-                    _ => format!("its {runs} pulls say"),
+                    _ => format!("its {} pulls say", whole(runs as u64)),
                 }
             ),
             Self::Compared {
@@ -302,6 +310,7 @@ impl Comparison {
                 limit,
                 is_short,
                 runs,
+                pulls,
                 shared,
                 ..
             } => {
@@ -326,13 +335,18 @@ impl Comparison {
                 } else {
                     String::new()
                 };
+                let times = match pulls {
+                    1 => "once".to_owned(),
+                    _ => format!("{} times", whole(pulls as u64)),
+                };
+                let of_them = match runs {
+                    _ if runs == pulls => String::new(),
+                    1 => ", once".to_owned(),
+                    _ => format!(", {} of them", whole(runs as u64)),
+                };
                 format!(
                     "{verdict}: gain {difference:+.4}{at} (95 % interval {low:+.4} to {high:+.4}); the default was pulled \
-                     {} up to {}{pairing}",
-                    match runs {
-                        1 => "once".to_owned(),
-                        _ => format!("{runs} times"),
-                    },
+                     {times}{of_them} up to {}{pairing}",
                     amount(limit)
                 )
             }

@@ -1,5 +1,6 @@
 //! What the runs of every arm showed.
 
+use crate::quantity::whole;
 use crate::round::{ArmId, Limit, Observation, Price, Seen};
 
 /// One finished run of an arm. There are many, so what is missing is not a number, which takes half the room.
@@ -208,16 +209,18 @@ impl Evidence {
             )
         } else if failed == all {
             (
-                format!("all {all} pulls failed"),
+                format!("all {} pulls failed", whole(all)),
                 format!("fix the failure shown below; {dry_run}"),
             )
         } else {
             let cut_off = if failed == 0 {
-                format!("all {all} pulls were cut off")
+                format!("all {} pulls were cut off", whole(all))
             } else {
                 format!(
-                    "{} of {all} pulls were cut off, {failed} failed",
-                    all - failed
+                    "{} of {} pulls were cut off, {} failed",
+                    whole(all - failed),
+                    whole(all),
+                    whole(failed)
                 )
             };
             let tried = amount(self.largest);

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{Evidence, FinishedRun};
+use crate::quantity::grouped;
 use crate::resource::Resource;
 use crate::round::ArmId;
 
@@ -155,7 +156,7 @@ impl Values {
     }
 }
 
-/// Four significant digits.
+/// Four significant digits; five from 10,000 on, as in the report.
 fn four_digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
@@ -164,8 +165,14 @@ fn four_digits(value: f64) -> String {
     if !(-3..=9).contains(&before_the_point) {
         return format!("{value:.3e}");
     }
+    let unit = 10_f64.powi((before_the_point - 5).max(0));
+    let value = if unit > 1.0 {
+        (value / unit).round() * unit
+    } else {
+        value
+    };
     let decimals = usize::try_from(4 - before_the_point).unwrap_or(0);
-    format!("{value:.decimals$}")
+    grouped(value, decimals)
 }
 
 #[cfg(test)]
@@ -212,14 +219,17 @@ mod tests {
         let values = evidence.values(ArmId::from_index(0), 10.0).unwrap();
         assert_eq!(
             values.in_words(Resource::Cpu),
-            "mean score 25000, mean time 1 s"
+            "mean score 25,000, mean time 1 s"
         );
         assert_eq!(
             values.in_words(Resource::Work),
-            "mean score 25000, mean work 1"
+            "mean score 25,000, mean work 1"
         );
         assert_eq!(four_digits(0.012_344), "0.01234");
         assert_eq!(four_digits(1.5e-9), "1.500e-9");
+        assert_eq!(four_digits(24_337.4), "24,337");
+        assert_eq!(four_digits(-1_234_567.0), "-1,234,600");
+        assert_eq!(four_digits(1234.56), "1,235");
     }
 
     #[test]

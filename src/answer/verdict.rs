@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Comparison, Evidence, LimitReason, Outlook, PathStep, Values};
 use crate::policy::Recommendation;
-use crate::quantity::counted;
+use crate::quantity::{counted, whole};
 use crate::resource::Resource;
 use crate::round::Price;
 use crate::space::open::confident_share;
@@ -151,11 +151,13 @@ impl Verdict {
     fn still_moves(&self) -> Option<String> {
         let pulls = self.afforded.pulls;
         let moved = self.unchanged_since.map(|since| {
-            if 2 * since <= pulls {
-                format!("the answer has been the same since pull {since} of {pulls}")
+            let moved = if 2 * since <= pulls {
+                "has been the same since"
             } else {
-                format!("the answer last changed at pull {since} of {pulls}")
-            }
+                "last changed at"
+            };
+            let (since, pulls) = (whole(since), whole(pulls));
+            format!("the answer {moved} pull {since} of {pulls}")
         });
         let outlook = self.outlook.map(|outlook| outlook.in_words());
         let early = || "it is too early to estimate what more pulls would add".to_owned();
@@ -166,24 +168,26 @@ impl Verdict {
 }
 
 impl Afforded {
-    /// `1240 pulls; 63 of 500 arms pulled 3 times or more`.
+    /// `1,240 pulls; 63 of 500 arms pulled 3 times or more`.
     pub fn in_words(&self) -> String {
         let pulls = counted(self.pulls, "pull");
         let drawn = self.drawn.map_or(String::new(), |drawn| {
             let share = 100.0 * confident_share(drawn);
             // Down to the first digit that is not 0: many drawn arms are never in the top 0.0 %.
             let digits = (-share.log10()).ceil().max(1.0) as usize;
-            format!("; the best of {drawn} drawn arms is in the top {share:.digits$} % of the space (95 % confidence)")
+            format!("; the best of {} drawn arms is in the top {share:.digits$} % of the space (95 % confidence)", whole(drawn as u64))
         });
         let afforded = match self.arms {
             1 => pulls,
             2 if self.thrice == 2 => format!("{pulls}; both arms pulled 3 times or more"),
             arms if self.thrice == arms => {
+                let arms = whole(arms as u64);
                 format!("{pulls}; all {arms} arms pulled 3 times or more")
             }
             arms => format!(
-                "{pulls}; {} of {arms} arms pulled 3 times or more",
-                self.thrice
+                "{pulls}; {} of {} arms pulled 3 times or more",
+                whole(self.thrice as u64),
+                whole(arms as u64)
             ),
         };
         afforded + &drawn
@@ -191,7 +195,7 @@ impl Afforded {
 }
 
 impl LimitReason {
-    /// `the longest of 1105 runs took 56 ms, and 1 in 1106 runs is expected to take longer`.
+    /// `the longest of 1,105 runs took 56 ms, and 1 in 1,106 runs is expected to take longer`.
     pub fn in_words(&self, resource: Resource) -> String {
         let most = resource.amount(self.longest);
         let (largest, took, more) = if resource.is_time() {
@@ -202,10 +206,15 @@ impl LimitReason {
         match (self.runs, self.cut_off) {
             (1, 0) => format!("the only run under this limit {took} {most}"),
             (runs, 0) => format!(
-                "the {largest} of {runs} runs {took} {most}, and 1 in {} runs is expected to {more} than that",
-                runs + 1
+                "the {largest} of {} runs {took} {most}, and 1 in {} runs is expected to {more} than that",
+                whole(runs as u64),
+                whole(runs as u64 + 1)
             ),
-            (runs, cut_off) => format!("the limit cuts off {cut_off} of {runs} runs"),
+            (runs, cut_off) => format!(
+                "the limit cuts off {} of {} runs",
+                whole(cut_off as u64),
+                whole(runs as u64)
+            ),
         }
     }
 }

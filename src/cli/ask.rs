@@ -154,8 +154,8 @@ fn recorded(folder: &Path, setup: &RunSetup<'_>) -> Result<Run, Failure> {
         };
         writeln!(
             notes,
-            "captime: resuming after {} pulls; still open: {open}",
-            run.state().tally().launched
+            "captime: resuming after {}; still open: {open}",
+            crate::quantity::counted(run.state().tally().launched, "pull")
         )?;
     }
     Ok(run)

@@ -15,6 +15,7 @@ use crate::journal::{By, EndReason, Learned, Step};
 use crate::orchestrator::{
     Budget, Now, Plan, Planned, Run, RunSetup, Schedule, Sequence, Watch, target_seed,
 };
+use crate::quantity::{counted, whole};
 use crate::round::{ArmId, Pull, Round, Seen};
 use crate::scenario::{Pin, Scenario};
 use crate::target::{PreparedTarget, allowed_cpus, prepare};
@@ -103,8 +104,9 @@ pub fn run(args: RecordArgs) -> Result<Exit, Failure> {
         // The terminal may have been closed.
         let _ = writeln!(
             std::io::stderr().lock(),
-            "captime: stopped after {} of {total} runs; run the same command to resume",
-            cells.len()
+            "captime: stopped after {} of {}; run the same command to resume",
+            whole(cells.len() as u64),
+            counted(total, "run")
         );
         return Ok(Exit::Interrupted);
     }
@@ -252,7 +254,8 @@ impl Watch for Measured {
         let (done, total) = (self.cells.len() as u64, self.total);
         if !self.is_quiet && (done == total || done.is_multiple_of(self.arms)) {
             // Failing to report this is no reason to stop.
-            let _ = writeln!(std::io::stderr().lock(), "captime: {done} of {total} runs");
+            let (done, total) = (whole(done), counted(total, "run"));
+            let _ = writeln!(std::io::stderr().lock(), "captime: {done} of {total}");
         }
     }
 }

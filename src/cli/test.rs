@@ -17,7 +17,7 @@ use crate::orchestrator::{
     Budget, Now, Run, RunSetup, TestError, TestOn, TestReader, Watch, test_folder,
 };
 use crate::progress::Words;
-use crate::quantity::counted;
+use crate::quantity::{counted, whole};
 use crate::report::{History, write_report};
 use crate::round::ArmId;
 use crate::scenario::{Resource, Scenario, Target, TestPlan, find_instances};
@@ -481,7 +481,11 @@ impl Watch for Counted {
         self.done += 1;
         let step = (self.total / 10).max(1);
         if !self.is_quiet && (self.done == self.total || self.done.is_multiple_of(step)) {
-            say(&format!("{} of {} runs", self.done, self.total));
+            say(&format!(
+                "{} of {}",
+                whole(self.done),
+                counted(self.total, "run")
+            ));
         }
     }
 }

@@ -89,6 +89,8 @@ pub struct Session {
 pub enum By {
     /// `limits.calibrate`, under the guard.
     Calibration,
+    /// The default configuration, which is pulled first whatever the policy prefers.
+    Default,
     /// Probing other arms after the first pulls all failed.
     Probe,
     /// `captime record`, which runs every arm in its turn.

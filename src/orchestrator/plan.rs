@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::RunError;
 use crate::journal::{EndReason, FILE, Header, JournalError};
 use crate::policy::{PolicyKind, Problem};
+use crate::quantity::{counted, whole};
 use crate::resource::Resource;
 use crate::round::{Curve, LimitGrid, Price};
 pub use crate::scenario::{Budget, Calibrate, LimitSource};
@@ -191,7 +192,11 @@ impl Budget {
         let count = |rounds: Option<u64>| rounds.map(|rounds| rounds as f64);
         let seconds = crate::quantity::seconds;
         if let Some(new) = lowered(count(self.rounds), count(before.rounds), rounds as f64) {
-            Some(format!("{new} rounds, but {rounds} are done"))
+            Some(format!(
+                "{}, but {} are done",
+                counted(new as u64, "round"),
+                whole(rounds)
+            ))
         } else if let Some(new) = lowered(self.wall, before.wall, wall) {
             Some(format!(
                 "{} of wall time, but {} are used",

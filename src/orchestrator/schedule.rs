@@ -1,7 +1,7 @@
 //! What a run pulls next.
 
 use crate::journal::{By, EndReason, Learned, PullRecord};
-use crate::round::{Pull, Round};
+use crate::round::{ArmId, Pull, Round};
 
 /// Decides what a run pulls next.
 ///
@@ -50,6 +50,19 @@ impl Planned {
             pull,
             seed: None,
             by: Some(by),
+        }
+    }
+}
+
+impl Choice {
+    /// The first pull goes to the default, with which every answer is compared, whichever arm the policy prefers.
+    pub(super) fn with_default(self, is_pulled: bool) -> Self {
+        let arm = ArmId::from_index(0);
+        match self {
+            Self::Pull(Planned { pull, .. }) if !is_pulled && pull.arm != arm => {
+                Self::Pull(Planned::by(By::Default, Pull { arm, ..pull }))
+            }
+            other => other,
         }
     }
 }

@@ -34,6 +34,8 @@ pub struct State {
     enforcement: Option<Enforcement>,
     /// Of an open space, how many arms have been pulled: the next one gets the number after these.
     numbered: usize,
+    /// Whether the default was pulled.
+    has_default: bool,
 }
 
 enum Phase {
@@ -121,6 +123,7 @@ impl State {
             nodes: NodeStats::default(),
             enforcement: None,
             numbered: 0,
+            has_default: false,
         }
     }
 
@@ -204,7 +207,9 @@ impl State {
             choice = match (&mut self.phase, &mut self.sequence) {
                 (Phase::Calibrating(calibration), _) => calibration.next(round),
                 (Phase::Playing(_), Some(sequence)) => sequence.next(round),
-                (Phase::Playing(playing), None) => playing.next(round),
+                (Phase::Playing(playing), None) => {
+                    playing.next(round).with_default(self.has_default)
+                }
             };
         }
         match choice {
@@ -294,6 +299,7 @@ impl State {
     pub fn launched(&mut self, pull: &PullRecord) {
         self.tally.launched += 1;
         self.numbered = self.numbered.max(pull.arm.index() + 1);
+        self.has_default |= pull.arm.index() == 0;
         self.first_failures.launched(pull);
         self.phase.schedule().launched(pull);
         if let Some(sequence) = &mut self.sequence {

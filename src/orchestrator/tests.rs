@@ -11,8 +11,8 @@ use std::time::Duration;
 use super::*;
 use crate::answer::Comparison;
 use crate::journal::{
-    Appender, EndReason, FILE, Header, Learned, Machine, OutcomeRecord, PullRecord, Reader, Record,
-    Replay, Step, Syncing, VERSION,
+    Appender, By, EndReason, FILE, Header, Learned, Machine, OutcomeRecord, PullRecord, Reader,
+    Record, Replay, Step, Syncing, VERSION,
 };
 use crate::policy::{PolicyKind, Recommendation};
 use crate::resource::Resource;
@@ -583,6 +583,28 @@ fn what_nodes_of_different_speed_consume_is_corrected_if_asked() {
             assert_eq!(late.consumption(), None, "it would not have ended in time");
         } else {
             assert_eq!((seen, late.consumption()), (0.4, Some(0.8)));
+        }
+    }
+}
+
+#[test]
+fn the_default_is_pulled_first_by_every_policy() {
+    for policy in PolicyKind::NAMES {
+        for seed in 0..5 {
+            let mut state = State::new(Plan {
+                seed,
+                ..plan(policy)
+            });
+            let Next::Pull(first) = state.choose() else {
+                panic!("{policy} waits");
+            };
+            assert_eq!(first.arm.number(), 1, "{policy}");
+            assert!(matches!(first.by, None | Some(By::Default)), "{first:?}");
+            // Once is enough.
+            state.launched(&first);
+            if let Next::Pull(second) = state.choose() {
+                assert_eq!(second.by, None, "{policy}");
+            }
         }
     }
 }

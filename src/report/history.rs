@@ -8,7 +8,9 @@ use super::failures::{Failures, Reasons};
 use super::gain_model::GainModel;
 use super::pairs::Pairs;
 use super::played::{Kind, Played};
-use crate::answer::{self, Evidence, NodeRow, Outlook, PathStep, Setting, Values, Verdict};
+use crate::answer::{
+    self, Comparison, Evidence, NodeRow, Outlook, PathStep, Setting, Values, Verdict,
+};
 use crate::journal::{By, End, Header, JournalError, Learned, PullRecord, Session, Step};
 use crate::orchestrator::{ResolvedScenario, RunError, RunReader};
 use crate::policy::{Known, PolicyKind, Recommendation};
@@ -229,14 +231,35 @@ impl History {
     #[doc(hidden)]
     pub fn path(&self, best: &Recommendation) -> Vec<PathStep> {
         let ends = (ArmId::from_index(0), best.pull.arm);
-        // The answer's limit may lie below all that were granted.
-        let limits = self.limits().unwrap_or_default();
-        let limit = limits.iter().find(|limit| **limit >= best.pull.limit);
-        let limit = limit.copied().unwrap_or(best.pull.limit);
         let model = (ends.0 != ends.1).then(|| GainModel::of(self)).flatten();
         model.map_or(vec![], |model| {
-            let predict = |all: &[Configuration]| model.predict(all, limit);
+            let limits = self.compared_at(best);
+            // The default may need another limit than the answer, and so may what lies between them.
+            let predict = |all: &[Configuration]| {
+                let of = limits.map(|limit| model.predict(all, limit));
+                let both = of[0].iter().zip(&of[1]);
+                both.map(|(own, other)| own.max(*other)).collect()
+            };
             answer::path(&self.resolved.scenario.space, ends, predict)
+        })
+    }
+
+    /// The limits at which the answer and the default are compared.
+    fn compared_at(&self, best: &Recommendation) -> [Limit; 2] {
+        let compare = |price| self.evidence().against_default(best, price, false);
+        let (own, other) = match self.price().map(compare) {
+            Some(Comparison::Compared {
+                answer_limit,
+                limit,
+                ..
+            }) => (answer_limit, limit),
+            _ => (best.pull.limit.get(), best.pull.limit.get()),
+        };
+        // The answer's limit may lie below all that were granted.
+        let limits = self.limits().unwrap_or_default();
+        [own, other].map(|wanted| {
+            let granted = limits.iter().find(|limit| limit.get() >= wanted);
+            granted.copied().unwrap_or(best.pull.limit)
         })
     }
 
@@ -421,7 +444,10 @@ impl History {
             limit: pull.limit.get(),
             reach: observation.reach().get(),
             instance: pull.instance.unwrap_or(0),
-            is_chosen: !matches!(pull.by, Some(By::Calibration | By::Probe | By::Earlier)),
+            is_chosen: !matches!(
+                pull.by,
+                Some(By::Calibration | By::Default | By::Probe | By::Earlier)
+            ),
             kind,
             failure,
             reward: if kind == Kind::Rewarded {

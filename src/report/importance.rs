@@ -203,6 +203,8 @@ struct Grouping {
     /// Where the groups stand: the middle one of their values.
     places: Vec<f64>,
     axis: Option<Axis>,
+    /// Where each value stands among all: numbers by size, others as they are listed.
+    rank: Vec<usize>,
     /// Values per group.
     size: usize,
 }
@@ -210,8 +212,18 @@ struct Grouping {
 impl Grouping {
     fn new(parameter: &Parameter, axis: Axis) -> Self {
         let values = parameter.values();
-        let is_numeric = parameter.scale() == Scale::Number && values.len() > GROUPS;
-        let middle = |chunk: &[Value]| chunk[chunk.len() / 2].number().unwrap_or(f64::NAN);
+        let is_numeric = parameter.scale() == Scale::Number;
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        if is_numeric {
+            let number = |place: usize| values[place].number().unwrap_or(f64::NAN);
+            order.sort_by(|&a, &b| number(a).total_cmp(&number(b)));
+        }
+        let mut rank = vec![0; values.len()];
+        for (place, &value) in order.iter().enumerate() {
+            rank[value] = place;
+        }
+        let values: Vec<&Value> = order.iter().map(|&place| &values[place]).collect();
+        let middle = |chunk: &[&Value]| chunk[chunk.len() / 2].number().unwrap_or(f64::NAN);
         let size = values.len().div_ceil(GROUPS).max(1);
         let labels = values.chunks(size).map(|chunk| match chunk {
             [only] => only.to_string(),
@@ -221,13 +233,14 @@ impl Grouping {
         Self {
             labels: labels.collect(),
             places: values.chunks(size).map(middle).collect(),
-            axis: is_numeric.then_some(axis),
+            axis: (is_numeric && values.len() > GROUPS).then_some(axis),
+            rank,
             size,
         }
     }
 
     fn of(&self, code: u32) -> Option<usize> {
-        (code != ABSENT).then_some(code as usize / self.size)
+        (code != ABSENT).then(|| self.rank[code as usize] / self.size)
     }
 }
 

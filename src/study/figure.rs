@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use std::fmt::Write;
 
 use super::result::{Estimate, MeanCurve, Standing};
-use super::table::grouped;
 use crate::markup::escaped;
+use crate::quantity::grouped;
 
 /// Okabe and Ito's colours, distinguishable with any kind of colour blindness. Yellow is left out, because it is too
 /// pale on white.

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::result::{Estimate, MeanCurve, Standing};
 use super::setting::Best;
+use crate::quantity::{counted, grouped};
 
 /// Widest bar, in characters.
 const BAR: usize = 16;
@@ -175,26 +176,6 @@ pub(super) fn rounded(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-pub(super) fn counted(count: u64, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", grouped(count as f64, 0))
-}
-
-/// `12,345.6`.
-pub(super) fn grouped(value: f64, decimals: usize) -> String {
-    let text = format!("{:.decimals$}", value.abs());
-    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
-    let mut result = String::from(if value < 0.0 && !is_zero { "-" } else { "" });
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place) % 3 == 0 {
-            result.push(',');
-        }
-        result.push(digit);
-    }
-    result + fraction
-}
-
 /// Writes one row per problem, grid and policy. Unknown values are empty.
 pub fn summary_csv(standings: &[Standing], to: impl Write) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(to);
@@ -309,12 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_grouped_for_reading() {
-        assert_eq!(grouped(1_234_567.891, 1), "1,234,567.9");
-        assert_eq!(grouped(999.0, 0), "999");
-        assert_eq!(grouped(-1000.0, 0), "-1,000");
-        assert_eq!(grouped(-0.0001, 2), "0.00");
-        assert_eq!(counted(1, "round"), "1 round");
+    fn numbers_have_no_more_digits_than_needed() {
         assert_eq!(rounded(0.455_555), "0.4556");
         assert_eq!(rounded(0.5), "0.5");
     }

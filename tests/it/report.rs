@@ -209,6 +209,15 @@ fn a_killed_run_and_a_torn_journal_have_reports_too() {
     };
     let folder = run.write(root.path());
     assert_eq!(data(&folder)["status"]["state"], "killed");
+    // The lock says which: running, or killed.
+    let lock = captime::journal::RunLock::take(&folder).unwrap();
+    let status = data(&folder)["status"].clone();
+    assert_eq!(status["state"], "running");
+    let holder = format!("running (process {} on ", std::process::id());
+    let words = status["words"].as_str().unwrap();
+    assert!(words.starts_with(&holder), "{words}");
+    drop(lock);
+    assert_eq!(data(&folder)["status"]["state"], "killed");
     let journal = folder.join("journal.jsonl");
     let whole = fs::read(&journal).unwrap();
     fs::write(&journal, &whole[..whole.len() - 25]).unwrap();

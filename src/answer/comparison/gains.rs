@@ -9,8 +9,6 @@ use crate::round::{ArmId, Limit, Price};
 const LEAST_SHARED: usize = 3;
 /// and at least this part of the instances of the arm with fewer.
 const SHARED_PART: f64 = 0.5;
-/// How much surer the runs of all arms make what a limit is worth to one arm: as so many times its own runs.
-const OTHERS: f64 = 3.0;
 /// With fewer instances than this, runs are counted and not instances: their seeds are what differs.
 const LEAST_INSTANCES: usize = 8;
 /// Rounds of backfitting that estimate the effects of instances.
@@ -141,28 +139,6 @@ pub(super) fn under(evidence: &Evidence, limit: Limit, price: &Price) -> Vec<Arm
     };
     let arms = evidence.pulled().map(of_arm);
     arms.filter(|of| !of.gains.is_empty()).collect()
-}
-
-/// What a run gains more under one limit than under another, on average over all arms; and the variance of that, as far as
-/// the runs of this arm show it.
-pub(super) fn shift(
-    evidence: &Evidence,
-    of: ArmId,
-    (to, from): (Limit, Limit),
-    price: &Price,
-) -> (f64, f64) {
-    let reach = to.get().max(from.get());
-    let arms = evidence.pulled();
-    let runs = arms.flat_map(|(arm, _)| evidence.reaching(arm, reach));
-    let more: Vec<f64> = runs
-        .map(|run| run.gain(to, price) - run.gain(from, price))
-        .collect();
-    let count = (more.len() as f64).max(1.0);
-    let mean = more.iter().sum::<f64>() / count;
-    let squares = more.iter().map(|more| (more - mean).powi(2)).sum::<f64>();
-    let own = evidence.reaching(of, reach).count() as f64;
-    let runs = (OTHERS * own).clamp(1.0, count);
-    (mean, squares / (count - 1.0).max(1.0) / runs)
 }
 
 /// How many instances two arms share, if they ran on the same ones: then comparing them is comparing pairs.

@@ -105,21 +105,18 @@ struct Estimate {
     variance: f64,
 }
 
-/// How much better `a` is than `b`, less the `head_start` of `b` (mean and variance). `lost` degrees of freedom were used up
-/// before. None if the two have no runs, or no arm has two.
+/// How much better `a` is than `b`. `lost` degrees of freedom were used up before. None if the two have no runs, or no arm has two.
 pub(super) fn posterior(
     arms: &[ArmGains],
     (a, b): (ArmId, ArmId),
     belief: Belief,
     lost: f64,
-    head_start: (f64, f64),
 ) -> Option<Posterior> {
     let sample = Sample::of(arms, lost)?;
     let scale = Scale::of(&sample);
     let known: Vec<Estimate> = sample.arms.iter().map(|arm| scale.estimate(arm)).collect();
     let place = |arm: ArmId| arms.iter().position(|of| of.arm == arm);
     let (a, b) = (place(a)?, place(b)?);
-    let slope = scale.slope(0.5 * (scale.shrunk(&sample.arms[a]) + scale.shrunk(&sample.arms[b])));
     let (a, b) = (known[a], known[b]);
     let step = known.len().div_ceil(MOST_ARMS).max(1);
     let all: Vec<Estimate> = known.iter().copied().step_by(step).collect();
@@ -141,13 +138,10 @@ pub(super) fn posterior(
                     continue;
                 }
                 let (x, y) = (model.shrunk(a, first), model.shrunk(b, second));
-                let variance = x.variance
-                    + y.variance
-                    + (x.pull - y.pull).powi(2) * model.unsure
-                    + slope * slope * head_start.1;
+                let variance = x.variance + y.variance + (x.pull - y.pull).powi(2) * model.unsure;
                 parts.push(Part {
                     weight,
-                    mean: x.mean - y.mean - slope * head_start.0,
+                    mean: x.mean - y.mean,
                     deviation: variance.max(0.0).sqrt().max(NONE * scale.unit.sqrt()),
                 });
             }
@@ -155,7 +149,10 @@ pub(super) fn posterior(
     }
     let total = parts.iter().map(|part| part.weight).sum();
     let mixture = Mixture { parts, total };
-    let quantile = |probability| mixture.quantile(probability) / slope;
+    // Two arms that far apart, around the middle of these two.
+    let middle = 0.5 * (a.mean + b.mean);
+    let in_gain = |apart: f64| scale.gain(middle + 0.5 * apart) - scale.gain(middle - 0.5 * apart);
+    let quantile = |probability| in_gain(mixture.quantile(probability));
     Some(Posterior {
         probability: 1.0 - mixture.below(0.0),
         difference: quantile(0.5),
@@ -298,14 +295,15 @@ impl Scale {
         from + (to - from) * part
     }
 
-    /// Places per gain around this one.
-    fn slope(&self, gain: f64) -> f64 {
-        let near = 0.05 * self.deviation;
-        let slope = (self.place(gain + near) - self.place(gain - near)) / (2.0 * near);
-        if slope > 0.0 {
-            slope
-        } else {
-            1.0 / self.deviation
+    /// The gain at this place. Beyond the table it goes on as it does at its end.
+    fn gain(&self, place: f64) -> f64 {
+        let after = self.table.partition_point(|(_, at)| *at < place);
+        let after = after.min(self.table.len() - 1).max(1);
+        match (self.table.get(after - 1), self.table.get(after)) {
+            (Some(&(low, from)), Some(&(high, to))) => {
+                low + (high - low) * (place - from) / (to - from)
+            }
+            _ => self.mean + place * self.deviation,
         }
     }
 }

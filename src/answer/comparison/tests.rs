@@ -122,6 +122,78 @@ fn a_slow_default_is_compared_at_a_limit_that_suits_it() {
     assert!((gain - 0.6025).abs() < 1e-9, "{gain}");
 }
 
+/// The difference is that of the two gains, even where most arms are cut off under the limit of the answer.
+#[test]
+fn the_difference_is_that_of_the_gains_where_the_default_needs_another_limit() {
+    let price = Price::new("x / 4", "10 * x / 4", 1.0).unwrap();
+    let mut rng = Pcg64Mcg::seed_from_u64(1);
+    let mut evidence = Evidence::default();
+    for run in 0..30 * 48 {
+        let arm = run % 48;
+        let used = 0.35 * 0.9_f64.powi(arm);
+        let limit = match arm {
+            0 => 1.0,
+            _ => [0.061, 1.0, 1.0, 1.0][rng.random_range(0..4)],
+        };
+        let reward = 0.74 + 0.1 * (used - 0.35) + 0.01 * normal(&mut rng);
+        let pull = pair(arm as usize, limit).pull;
+        evidence.add(&Observation::ended(pull, reward, used).unwrap(), None);
+    }
+    let answer = pair(30, 0.061);
+    let Comparison::Compared {
+        difference,
+        interval: (low, high),
+        answer_limit,
+        limit,
+        gain,
+        ..
+    } = evidence.against_default(&answer, &price, false)
+    else {
+        panic!("both were run");
+    };
+    // The answer always ends early, so nothing is lost by granting it as much.
+    assert_eq!((answer_limit, limit), (1.0, 1.0));
+    let own = evidence.estimate(answer.pull.arm, answer.pull.limit, &price);
+    let between = own.unwrap().gain - gain;
+    assert!(between > 0.03, "{between}");
+    // Rewards of 30 runs each, with a standard deviation of 0.01.
+    let width = high - low;
+    assert!(
+        (difference - between).abs() < 0.01 && low > 0.0 && (0.006..0.03).contains(&width),
+        "{between}: {difference} [{low}, {high}]"
+    );
+}
+
+/// Where arms fail, a unit of the stabilised scale is worth more gain in the middle than at its ends.
+#[test]
+fn the_difference_from_a_default_that_often_fails_is_no_larger_than_that_of_the_gains() {
+    let mut rng = Pcg64Mcg::seed_from_u64(2);
+    let mut evidence = Evidence::default();
+    for run in 0..40 * 12 {
+        let arm = run % 12;
+        let pull = pair(arm, 1.0).pull;
+        let seen = if rng.random_bool(if arm == 0 { 0.9 } else { 0.1 }) {
+            Observation::failed(pull)
+        } else {
+            Observation::ended(pull, 0.5 + 0.02 * normal(&mut rng), 0.5).unwrap()
+        };
+        evidence.add(&seen, None);
+    }
+    let answer = pair(1, 1.0);
+    let Comparison::Compared {
+        difference, gain, ..
+    } = evidence.against_default(&answer, &free(), false)
+    else {
+        panic!("both were run");
+    };
+    let own = evidence.estimate(answer.pull.arm, answer.pull.limit, &free());
+    let between = own.unwrap().gain - gain;
+    assert!(
+        (0.8 * between..=1.02 * between).contains(&difference),
+        "{between}: {difference}"
+    );
+}
+
 /// A policy may cut the default off early and never try it again. What it would do with more is not known, so nothing is said about
 /// that.
 #[test]
@@ -415,7 +487,8 @@ proptest::proptest! {
             let seen = Observation::ended(pull, reward.clamp(0.0, 1.0), seconds).unwrap();
             evidence.add(&seen, None);
         }
-        let (comparison, probability) = evidence.weigh(&pair(1, 10.0), &price, false);
+        let limit = if rng.random_bool(0.5) { 3.0 } else { 10.0 };
+        let (comparison, probability) = evidence.weigh(&pair(1, limit), &price, false);
         if let (Comparison::Compared { difference, interval: (low, high), .. }, Some(likely)) = (comparison, probability) {
             proptest::prop_assert!(low <= difference && difference <= high, "{:?}", comparison);
             proptest::prop_assert_eq!(likely > 0.975, low > 0.0, "{} {:?}", likely, comparison);

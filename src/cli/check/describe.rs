@@ -6,7 +6,7 @@ use rand::seq::SliceRandom;
 
 use crate::orchestrator::{Earlier, target_seed};
 use crate::policy::PolicyKind;
-use crate::quantity::{counted, seconds};
+use crate::quantity::{counted, grouped, seconds};
 use crate::round::{ArmId, Limit, LimitGrid, Pull, Purpose, Round, instance_of, randomness};
 use crate::scenario::{
     LimitSource, Pin, Reward, Scenario, ScoreForm, ScorePlace, ScoreSource, Slots, Target,
@@ -293,7 +293,7 @@ fn limits(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
         LimitSource::Calibrate(calibrate) => {
             let all = scenario.space.first_arms();
             let arms = match calibrate.arms.filter(|arms| *arms < all) {
-                Some(arms) => format!("{arms} arms"),
+                Some(arms) => counted(arms as u64, "arm"),
                 None if scenario.space.opened().is_some() => format!("the first {all} arms"),
                 None => format!("all {all} arms"),
             };
@@ -409,7 +409,7 @@ fn policies(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
 fn budget(scenario: &Scenario, to: &mut dyn Write) -> Result<()> {
     let budget = &scenario.budget;
     let mut shown = vec![];
-    shown.extend(budget.rounds.map(|rounds| format!("{rounds} rounds")));
+    shown.extend(budget.rounds.map(|rounds| counted(rounds, "round")));
     shown.extend(
         budget
             .wall
@@ -457,7 +457,7 @@ fn affords(scenario: &Scenario) -> Option<String> {
     };
     let about = |pulls: f64| match pulls {
         pulls if pulls >= 1e6 => format!("{pulls:.1e}"),
-        pulls if pulls >= 10.0 => format!("{pulls:.0}"),
+        pulls if pulls >= 10.0 => grouped(pulls, 0),
         pulls if pulls < 0.05 => "below 0.1".into(),
         pulls => format!("{pulls:.1}").trim_end_matches(".0").to_owned(),
     };

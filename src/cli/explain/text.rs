@@ -42,6 +42,9 @@ pub(super) fn as_text(pull: &PullRecord, explanation: &Explanation, words: &Word
 fn reason<'a>(pull: &PullRecord, explanation: &'a Explanation) -> &'a str {
     match pull.by {
         Some(By::Calibration) => "calibration: run once under the guard, to find the limits",
+        Some(By::Default) => {
+            "the default configuration is pulled first, because every answer is compared with it"
+        }
         Some(By::Probe) => "a probe of another arm, because the first pulls all failed",
         Some(By::Record) => "`captime record` runs every arm in turn; no policy chose it",
         Some(By::Earlier) => {

@@ -47,7 +47,9 @@ pub(super) fn print(report: &ForestReport, to: &mut dyn Write) -> std::io::Resul
     }
     let wall = quantity::seconds(report.fit_seconds);
     let cpu = quantity::seconds(report.fit_cpu_seconds);
-    let work = report.work.map(|work| format!(", {work} units of work"));
+    let work = report
+        .work
+        .map(|work| format!(", {} units of work", quantity::whole(work)));
     let work = work.unwrap_or_default();
     writeln!(to, "fit       {wall} ({cpu} of cpu{work})")?;
     if let Some(importance) = &report.importance {
@@ -107,7 +109,7 @@ mod tests {
              rmse      1.25000e-12\n\
              reward    0.500000\n\
              oob rmse  2.00000e-12\n\
-             fit       200 ms (100 ms of cpu, 1234567 units of work)\n"
+             fit       200 ms (100 ms of cpu, 1,234,567 units of work)\n"
         );
     }
 

@@ -9,7 +9,7 @@ use super::super::run_folder::{elsewhere, failure};
 use super::super::runtime;
 use super::{Exit, Failure, StudyArgs, given_policies, refused_study, show};
 use crate::journal::EndReason;
-use crate::quantity;
+use crate::quantity::{self, counted, whole};
 use crate::scenario::{Pin, Scenario};
 use crate::study::{RealError, RealStudy, StudyError, file_name};
 use crate::target::prepare;
@@ -87,7 +87,7 @@ fn news(is_quiet: bool) -> impl Fn(u64, u64) {
     move |played, all| {
         if !is_quiet && last.get().elapsed() >= NEWS {
             last.set(Instant::now());
-            note(&format!("{played} of {all} rounds"));
+            note(&format!("{} of {}", whole(played), counted(all, "round")));
         }
     }
 }

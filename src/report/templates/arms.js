@@ -7,8 +7,8 @@ function armColumns(data) {
   if (arms.names.length) columns.push({title: "name", width: "10rem", value: (row) => arms.names[row], text: (row) => arms.names[row]});
   const count = (title, of, width = "4.5rem") => ({title, width, n: true, value: (row) => of[row], text: (row) => whole(of[row])});
   columns.push(
-    {title: "gain", width: "4.5rem", n: true, value: (row) => arms.gain[row], text: (row) => number(arms.gain[row], 3), look: (row) => data.answer && arms.arm[row] === data.answer.arm && "best"},
-    {title: "95 % interval", width: "9rem", n: true, value: (row) => arms.low[row], text: (row) => (arms.low[row] === null ? "–" : `${number(arms.low[row], 3)} to ${number(arms.high[row], 3)}`)},
+    {title: "gain", width: "4.5rem", n: true, value: (row) => arms.gain[row], text: (row) => gain(arms.gain[row]), look: (row) => data.answer && arms.arm[row] === data.answer.arm && "best"},
+    {title: "95 % interval", width: "9rem", n: true, value: (row) => arms.low[row], text: (row) => (arms.low[row] === null ? "–" : `${gain(arms.low[row])} to ${gain(arms.high[row])}`)},
     {title: "best limit", width: "5.5rem", n: true, value: (row) => arms.limit[row], text: (row) => amount(resource, arms.limit[row])},
     count("pulls", arms.pulls),
     {title: "censored", width: "5rem", n: true, value: (row) => (arms.pulls[row] ? arms.censored[row] / arms.pulls[row] : null), text: (row) => (arms.pulls[row] ? percent(arms.censored[row] / arms.pulls[row]) : "–")},

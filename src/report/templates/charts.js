@@ -48,9 +48,12 @@ const number = (value, digits = 4) => {
   if (value === 0) return "0";
   const magnitude = Math.abs(value);
   if (magnitude >= 1e7 || magnitude < 1e-4) return value.toExponential(2).replace("e+", "e");
-  const text = Number(value.toPrecision(digits));
+  // Five digits are all there are, and `captime best` shows them too.
+  const text = Number(value.toPrecision(magnitude >= 1e4 ? 5 : digits));
   return text.toLocaleString("en-US", {maximumFractionDigits: 8});
 };
+/** A gain, as `captime best` shows it. */
+const gain = (value) => (value === null || value === undefined || !isFinite(value) ? "–" : value.toFixed(4));
 const whole = (value) => (value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en-US"));
 const percent = (share) => {
   if (share === null || share === undefined || !isFinite(share)) return "–";
@@ -97,7 +100,7 @@ function resourceUnit(resource, largest) {
   const {unit, factor} = timeUnit(largest);
   return {unit: `${unit} ${resource === "cpu" ? "CPU" : "wall"}`, factor};
 }
-const count = (value) => (Math.abs(value) >= 1e6 ? `${number(value / 1e6, 3)} million` : number(value));
+const count = (value) => (Math.abs(value) >= 1e6 ? `${number(value / 1e6, 3)} million` : Math.abs(value) >= 1e3 ? whole(value) : number(value));
 const inBytes = (value) => {
   const [unit, bytes] = byteUnit(Math.abs(value));
   return `${number(value / bytes, 3)} ${unit}`;

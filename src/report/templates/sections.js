@@ -27,12 +27,12 @@ function answerSection(data) {
     : h("p", {}, `${armName(data, answer.arm)}, one of ${several(data.arms.count, "arm")}`);
   const tile = (what, value, more) => h("div", {class: "tile"}, h("div", {class: "what"}, what), h("div", {class: "big"}, value), more && h("div", {class: "more"}, more));
   const [first, ...others] = inTerms(answer.values, resource);
-  const blocks = [h("p", {class: "lead", id: "learned"}, answer.sentences.join(" ")), h("div", {class: "answer"},
+  const blocks = [h("p", {class: "lead", id: "learned"}, answer.sentences.join(" ").replaceAll("`", "")), h("div", {class: "answer"},
     h("div", {},
       h("div", {class: "tiles"},
         tile("Limit", amount(resource, answer.limit), {wall: "wall time", cpu: "CPU time", work: "units of work", memory: "peak memory"}[resource]),
         first && tile(first[0], first[1], others.map(([name, value]) => `${name} ${value}`).join(", ")),
-        tile("Gain", number(answer.gain, 3), `95 % interval ${number(answer.low, 3)} to ${number(answer.high, 3)}`),
+        tile("Gain", gain(answer.gain), `95 % interval ${gain(answer.low)} to ${gain(answer.high)}`),
         tile(status.failed ? "Censored or failed" : "Censored", percent(answer.censored), `of ${several(answer.pulls, "pull")} that reached this limit`)),
       h("h3", {}, `Configuration (arm ${answer.arm})`), configuration),
     h("div", {}, answer.pastes.map((paste) => copyable(paste.title, paste.text))))];
@@ -45,11 +45,11 @@ function answerSection(data) {
         h("th", {class: "n"}, "Answer is better by"), h("th", {class: "n"}, "95 % interval"), h("th", {class: "n"}, "Probability"))),
       h("tbody", {},
         h("tr", {}, h("td", {class: "wrap"}, "the answer: ", armLink(answer.arm, short(answer.label, 90))), h("td", {class: "tight"}, amount(resource, answer.limit)), cells(answer.values),
-          h("td", {class: "n"}, number(answer.gain, 3)), h("td", {class: "n"}, whole(answer.pulls)), h("td", {}), h("td", {}), h("td", {})),
+          h("td", {class: "n"}, gain(answer.gain)), h("td", {class: "n"}, whole(answer.pulls)), h("td", {}), h("td", {}), h("td", {})),
         answer.against.map((rival) => h("tr", {},
           h("td", {class: "wrap"}, `${rival.who}: `, armLink(rival.arm, short(rival.label, 90))), h("td", {class: "tight"}, amount(resource, rival.limit)), cells(rival.values),
-          h("td", {class: "n"}, number(rival.gain, 3)), h("td", {class: "n"}, whole(rival.pulls)), h("td", {class: "n"}, number(rival.difference, 3)),
-          none(rival.difference_low, `${number(rival.difference_low, 3)} to ${number(rival.difference_high, 3)}`),
+          h("td", {class: "n"}, gain(rival.gain)), h("td", {class: "n"}, whole(rival.pulls)), h("td", {class: "n"}, gain(rival.difference)),
+          none(rival.difference_low, `${gain(rival.difference_low)} to ${gain(rival.difference_high)}`),
           h("td", {class: "n sure"}, rival.probability === null ? "–" : rival.probability > 0.999 ? "> 99.9 %" : rival.probability >= 0.99 ? `${(100 * rival.probability).toFixed(1)} %` : percent(rival.probability))))))),
       h("p", {class: "note"}, "The probability says how likely it is that the answer really is better. It allows for the answer being the luckiest of many arms, so the difference it goes with is smaller than that of the gains. Below 75 % it is too early to tell, and no number is given."));
     if (data.is_believed) blocks.push(h("p", {class: "note"}, `Gains of arms, here and below, are estimates of ${data.policy}: they also use what similar arms did.`));
@@ -64,13 +64,13 @@ function answerSection(data) {
 
 /** What changed from the default, and what a model says each change is worth. */
 function pathTable(path) {
-  const signed = (value) => `${value < 0 ? "−" : "+"}${number(Math.abs(value), 3)}`;
+  const signed = (value) => `${value < 0 ? "−" : "+"}${gain(Math.abs(value))}`;
   const largest = Math.max(...path.map(([, worth]) => Math.abs(worth)), 1e-12);
   return [h("h3", {}, "What changed from the default?"), h("div", {class: "scroll"}, h("table", {id: "path"},
     h("thead", {}, h("tr", {}, h("th", {}, "Change"), h("th", {class: "n"}, "Gain, by the model"), h("th", {}, ""))),
     h("tbody", {}, path.map(([change, worth]) => h("tr", {}, h("td", {class: "wrap"}, short(change, 160)), h("td", {class: "n"}, signed(worth)),
       h("td", {}, h("meter", {min: 0, max: largest, value: Math.max(0, worth), "aria-label": `${change}: ${signed(worth)}`}))))))),
-    h("p", {class: "note"}, "From the default to the answer, one parameter at a time: at each step the change that helps most. Gains are what the random forest of “What matters?” predicts at the answer’s limit; captime test --ablation measures them.")];
+    h("p", {class: "note"}, "From the default to the answer, one parameter at a time: at each step the change that helps most. Gains are what the random forest of “What matters?” predicts at the limits of the comparison; captime test --ablation measures them.")];
 }
 
 /** All arms by reward and consumption, and those that no other beats in both. */
@@ -282,6 +282,17 @@ function scatter({x, y, points}) {
 /** The entry of a legend for arms that never earned a reward, if there are any. */
 const noReward = (count, colours) => (count ? [{label: "no reward", colour: colours.kinds[2], symbol: "triangle"}] : []);
 
+/** An axis of words or few numbers, and the room below it: labels side by side if they fit, tilted if not, and some left out if even that is too narrow. */
+function labelled(axis, width, most) {
+  const tickFormat = (text) => short(text, most);
+  const longest = d3.max(axis.domain, (text) => tickFormat(text).length) || 1;
+  const room = (width - 90) / axis.domain.length;
+  if (room >= 7 * longest + 5) return {x: {...axis, tickFormat}, marginBottom: 42};
+  const every = Math.max(1, Math.ceil(16 / room));
+  const labelOffset = 28 + 4 * longest;
+  return {x: {...axis, tickFormat, tickRotate: -40, labelOffset, ticks: axis.domain.filter((_, at) => at % every === 0)}, marginBottom: labelOffset + 4};
+}
+
 function heatMap(pair) {
   const known = pair.cells.filter((cell) => cell[2] !== null);
   const without = pair.cells.filter((cell) => cell[2] === null && cell[4] > 0);
@@ -291,14 +302,13 @@ function heatMap(pair) {
   return chart({
     id: "pair", title: short(`Gain over ${pair.x} and ${pair.y}`, 70), legend: (colours) => [...(known.length ? legend : []), ...noReward(without.length, colours)],
     note: "Mean gain of the arms with both values; empty cells were not pulled.",
-    draw: ({width, narrow, colours}) => ({
-      marginLeft: 70, marginBottom: xs.length > 8 || narrow ? 76 : 42, padding: 0.03, height: Math.min(640, Math.max(220, ys.length * 22 + 110)),
-      x: {label: pair.x, domain: xs, grid: false, type: "band", tickFormat: (text) => short(text, 10), tickRotate: xs.length > 8 || narrow ? -45 : 0, labelOffset: xs.length > 8 || narrow ? 72 : undefined, ticks: xs.filter((_, at) => at % Math.ceil(xs.length / Math.max(2, (width - 90) / 16)) === 0)},
+    draw: ({width, colours}) => ({
+      marginLeft: 70, padding: 0.03, height: Math.min(640, Math.max(220, ys.length * 22 + 110)), ...labelled({label: pair.x, domain: xs, grid: false, type: "band"}, width, 10),
       y: {label: pair.y, labelAnchor: "top", labelArrow: "none", domain: ys, grid: false, type: "band", tickFormat: (text) => short(text, 10)},
       marks: [
         Plot.cell(known, {x: "0", y: "1", fill: (cell) => colour(cell[2]), title: (cell) => `${pair.x} ${cell[0]}, ${pair.y} ${cell[1]}\ngain ${number(cell[2], 3)}\n${several(cell[3], "arm")}${cell[4] ? `, ${whole(cell[4])} without a reward` : ""}`, tip: true}),
         Plot.dot(without, {x: "0", y: "1", symbol: "triangle", fill: colours.kinds[2], r: 3, title: (cell) => `${pair.x} ${cell[0]}, ${pair.y} ${cell[1]}\nno reward\n${several(cell[4], "arm")}`, tip: true}),
-        width / xs.length > 70 && Plot.text(known, {x: "0", y: "1", text: (cell) => number(cell[2], 2), fill: (cell) => (d3.lab(colour(cell[2])).l > 60 ? "#000" : "#fff")}),
+        width / xs.length > 70 && Plot.text(known, {x: "0", y: "1", text: (cell) => cell[2].toFixed(2), fill: (cell) => (d3.lab(colour(cell[2])).l > 60 ? "#000" : "#fff")}),
       ],
     }),
   });
@@ -344,19 +354,14 @@ function marginals(of, resource, place) {
   const without = all.filter((value) => value.unrewarded > 0);
   const {unit, factor} = resourceUnit(resource, d3.max(all, (value) => value.consumption) || 0);
   const domain = of.values.map((value) => value.value);
-  const isTilted = domain.length > 7 || domain.some((text) => text.length > 9);
-  const x = {label: of.name, domain, type: "point", grid: false, tickRotate: isTilted ? -40 : 0, tickFormat: (text) => short(text, 12)};
-  // A tilted label needs 16 pixels beside the next.
-  const thinned = (width) => { const every = Math.ceil(domain.length / Math.max(2, (width - 80) / 16)); return {ticks: domain.filter((_, at) => at % every === 0)}; };
+  const x = {label: of.name, domain, type: "point", grid: false};
   const told = (value) => `${of.name} = ${value.value}\n${value.unrewarded ? `${whole(value.unrewarded)} of ${several(value.arms, "arm")} without a reward\n` : ""}gain ${number(value.gain, 3)}${value.low === null ? "" : ` (${number(value.low, 3)} to ${number(value.high, 3)})`}\nconsumption ${amount(resource, value.consumption)}\n${several(value.arms, "arm")}, ${several(value.pulls, "pull")}`;
   if (of.axis) return onAxis(of, all, {place, told, unit, factor});
-  if (x.tickRotate) x.labelOffset = 72;
-  const common = {height: x.tickRotate ? 260 : 230, marginBottom: x.tickRotate ? 76 : 40};
   return [
     chart({
       id: `gain-${place}`, title: short(`Gain by ${of.name}`), legend: (colours) => [{label: "mean gain", colour: colours.series[0], symbol: "circle"}, ...noReward(without.length, colours)],
       draw: ({colours, width}) => ({
-        ...common, x: {...x, ...thinned(width)}, y: {label: "gain", insetTop: 6, insetBottom: 6},
+        height: 240, ...labelled(x, width, 12), y: {label: "gain", insetTop: 6, insetBottom: 6},
         marks: [
           Plot.ruleX(values.filter((value) => value.low !== null), {x: "value", y1: "low", y2: "high", stroke: colours.series[0], strokeOpacity: 0.6, strokeWidth: 2}),
           Plot.dot(values, {x: "value", y: "gain", fill: colours.series[0], r: 4, title: told, tip: true}),
@@ -367,7 +372,7 @@ function marginals(of, resource, place) {
     chart({
       id: `consumption-${place}`, title: short(`Consumption by ${of.name}`), legend: (colours) => [{label: "mean consumption of a pull", colour: colours.series[1], fill: 0.85}],
       draw: ({colours, width}) => ({
-        ...common, x: {...x, type: "band", padding: 0.25, ...thinned(width)}, y: {label: `consumption (${unit})`, zero: true},
+        height: 240, ...labelled({...x, type: "band", padding: 0.25}, width, 12), y: {label: `consumption (${unit})`, zero: true},
         marks: [Plot.barY(all, {x: "value", y: (value) => value.consumption * factor, fill: colours.series[1], fillOpacity: 0.85, title: told, tip: true}), Plot.ruleY([0])],
       }),
     }),

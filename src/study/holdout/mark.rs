@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::super::result::{Estimate, RunningMean, label};
-use super::super::table::counted;
 use super::instances::Baselines;
 use super::judge::{HoldoutPlan, Judged, Unit};
 use crate::policy::PolicyKind;
+use crate::quantity::counted;
 
 /// How one policy did.
 #[derive(Debug, Clone, PartialEq, Serialize)]

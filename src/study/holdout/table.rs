@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use super::super::result::Estimate;
-use super::super::table::{bar, counted, decimals, estimate, grouped, or_empty, rounded};
+use super::super::table::{bar, decimals, estimate, or_empty, rounded};
 use super::mark::{Mark, Marks};
-use crate::quantity;
+use crate::quantity::{self, counted, grouped};
 
 /// Heads of the columns of a budget's table.
 const HEADS: [&str; 10] = [
