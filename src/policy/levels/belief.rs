@@ -388,6 +388,31 @@ mod tests {
         assert!(largest - smallest < 0.01, "{smallest} to {largest}");
     }
 
+    /// Of the instances that were met, half are hopeless and half are easy. So are probably those that were not.
+    #[test]
+    fn instances_that_were_never_met_are_as_different_as_those_that_were() {
+        let mut belief = Belief::new(20, 3, 100);
+        for arm in 0..20 {
+            for position in 0..20 {
+                let shown = if position % 2 == 0 {
+                    Shown::Ended {
+                        level: 0,
+                        gain: 1.0,
+                    }
+                } else {
+                    Shown::Outlived {
+                        levels: 3,
+                        assumed: 3,
+                    }
+                };
+                belief.learn(arm, position, shown);
+            }
+            belief.fit();
+        }
+        let mean = belief.arms[0].brings.mean;
+        assert!((mean - 0.5).abs() < 0.1, "{mean}");
+    }
+
     /// Runs of one arm on one instance with other seeds differ by some milliseconds, whether the first was cut off or not.
     #[test]
     fn a_run_that_ends_before_an_earlier_limit_differs_by_little() {

@@ -64,7 +64,7 @@ impl Belief {
         };
         let steps: Vector = std::array::from_fn(step);
         self.usual = std::array::from_fn(|level| self.usual[level] + steps[level]);
-        let mut scatter = Scatter::new(INSTANCES);
+        let (mut scatter, mut met) = (Scatter::new(INSTANCES), vec![]);
         for (place, trials) in trials.iter().enumerate() {
             let before = self.effects[place];
             // What is usual is no effect of the instance.
@@ -76,12 +76,19 @@ impl Belief {
                 updated([0.0; MOST], self.instance_covariance, self.levels, seen);
             if trials[0].information > 0.0 {
                 scatter.add(&effects, &covariance);
+                met.push(place);
             }
             self.effects[place] = effects;
             self.odds[place] =
                 std::array::from_fn(|level| (self.usual[level] + effects[level]).exp());
         }
         self.instance_covariance = scatter.mean();
+        // An instance that was never met is not a usual one: it is as easy or as hard as any other.
+        let is_unmet = |place: &usize| trials[*place][0].information == 0.0;
+        let unmet = (0..self.instances).filter(is_unmet);
+        for (place, like) in unmet.zip(met.iter().cycle()) {
+            self.odds[place] = self.odds[*like];
+        }
     }
 }
 
