@@ -396,9 +396,17 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let policy = PolicyKind::NAMES[policy];
         let play = |total: u64, wall: Option<f64>, luck: u64| {
-            let budget = Budget { wall, ..rounds(total) };
-            let target = unruly(slots, wall.is_some(), luck);
-            session(folder.path(), plan(policy), slots, budget, Syncing::Outcomes, target)
+            // A run whose last pull is lost again and again ends, to be resumed.
+            for again in 0..5 {
+                let budget = Budget { wall, ..rounds(total) };
+                let target = unruly(slots, wall.is_some(), luck.wrapping_add(again));
+                let folder = folder.path();
+                match try_session(folder, plan(policy), slots, budget, Syncing::Outcomes, target) {
+                    Err(RunError::Lost { .. }) => {}
+                    ended => return ended.map(|_| ()).unwrap(),
+                }
+            }
+            panic!("lost every time");
         };
         let (mut total, mut kept) = (0, vec![]);
         for (k, cut) in cuts.iter().enumerate() {
