@@ -1,7 +1,7 @@
 //! What a report costs: runs of 672 arms with instances, failures and their stderr, of 13,440 and of a million rounds,
 //! by RCUCB and by `similar-ts`, which takes longer to replay.
 //!
-//! `cargo bench --bench report_write [-- FOLDER]` prints size and time of each page; with a folder, runs and pages are left there to be
+//! `cargo bench --bench report_write [-- --keep FOLDER]` prints size and time of each page; with a folder, runs and pages stay there to be
 //! opened. Whole runs are made once each: that is what a user waits for.
 
 use std::io::Write;
@@ -19,8 +19,8 @@ const ARMS: &str = "grid: {trees: {from: 100, to: 700, step: 100}, mtry: {from: 
 min_node_size: [3, 5, 7, 9], sample_fraction: [0.55, 0.632, 0.75, 0.8]}";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Cargo says `--bench`.
-    let kept = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    // `--keep FOLDER` keeps the runs. Cargo adds words of its own.
+    let kept = std::env::args().skip_while(|word| word != "--keep").nth(1);
     let scratch = tempfile::tempdir()?;
     let root = kept.map_or_else(|| scratch.path().to_owned(), PathBuf::from);
     let mut out = std::io::stdout().lock();

@@ -318,7 +318,7 @@ function heatMap(pair) {
 const share = (value) => Math.max(0.25, value.unrewarded / value.arms);
 
 /** The same for numbers, on their own axis. */
-function onAxis(of, all, {place, told, unit, factor}) {
+function onAxis(of, all, {place, tooltip, unit, factor}) {
   const [values, without] = [all.filter((value) => value.gain !== null), all.filter((value) => value.unrewarded > 0)];
   const x = {label: of.name, type: of.axis, nice: true};
   const mean = (value) => value.consumption * factor;
@@ -330,8 +330,8 @@ function onAxis(of, all, {place, told, unit, factor}) {
         marks: [
           Plot.areaY(values.filter((value) => value.low !== null), {x: "number", y1: "low", y2: "high", fill: colours.series[0], fillOpacity: 0.15}),
           Plot.lineY(values, {x: "number", y: "gain", stroke: colours.series[0], strokeOpacity: 0.5}),
-          Plot.dot(values, {x: "number", y: "gain", fill: colours.series[0], r: 3.5, title: told, tip: true}),
-          Plot.dot(without, {x: "number", frameAnchor: "bottom", dy: -4, symbol: "triangle", fill: colours.kinds[2], fillOpacity: share, r: 4, title: told}),
+          Plot.dot(values, {x: "number", y: "gain", fill: colours.series[0], r: 3.5, title: tooltip, tip: true}),
+          Plot.dot(without, {x: "number", frameAnchor: "bottom", dy: -4, symbol: "triangle", fill: colours.kinds[2], fillOpacity: share, r: 4, title: tooltip}),
         ],
       }),
     }),
@@ -341,7 +341,7 @@ function onAxis(of, all, {place, told, unit, factor}) {
         height: 230, x, y: {label: `consumption (${unit})`, zero: true},
         marks: [
           Plot.lineY(all, {x: "number", y: mean, stroke: colours.series[1], strokeOpacity: 0.5}),
-          Plot.dot(all, {x: "number", y: mean, fill: colours.series[1], r: 3.5, title: told, tip: true}), Plot.ruleY([0]),
+          Plot.dot(all, {x: "number", y: mean, fill: colours.series[1], r: 3.5, title: tooltip, tip: true}), Plot.ruleY([0]),
         ],
       }),
     }),
@@ -355,8 +355,8 @@ function marginals(of, resource, place) {
   const {unit, factor} = resourceUnit(resource, d3.max(all, (value) => value.consumption) || 0);
   const domain = of.values.map((value) => value.value);
   const x = {label: of.name, domain, type: "point", grid: false};
-  const told = (value) => `${of.name} = ${value.value}\n${value.unrewarded ? `${whole(value.unrewarded)} of ${several(value.arms, "arm")} without a reward\n` : ""}gain ${number(value.gain, 3)}${value.low === null ? "" : ` (${number(value.low, 3)} to ${number(value.high, 3)})`}\nconsumption ${amount(resource, value.consumption)}\n${several(value.arms, "arm")}, ${several(value.pulls, "pull")}`;
-  if (of.axis) return onAxis(of, all, {place, told, unit, factor});
+  const tooltip = (value) => `${of.name} = ${value.value}\n${value.unrewarded ? `${whole(value.unrewarded)} of ${several(value.arms, "arm")} without a reward\n` : ""}gain ${number(value.gain, 3)}${value.low === null ? "" : ` (${number(value.low, 3)} to ${number(value.high, 3)})`}\nconsumption ${amount(resource, value.consumption)}\n${several(value.arms, "arm")}, ${several(value.pulls, "pull")}`;
+  if (of.axis) return onAxis(of, all, {place, tooltip, unit, factor});
   return [
     chart({
       id: `gain-${place}`, title: short(`Gain by ${of.name}`), legend: (colours) => [{label: "mean gain", colour: colours.series[0], symbol: "circle"}, ...noReward(without.length, colours)],
@@ -364,8 +364,8 @@ function marginals(of, resource, place) {
         height: 240, ...labelled(x, width, 12), y: {label: "gain", insetTop: 6, insetBottom: 6},
         marks: [
           Plot.ruleX(values.filter((value) => value.low !== null), {x: "value", y1: "low", y2: "high", stroke: colours.series[0], strokeOpacity: 0.6, strokeWidth: 2}),
-          Plot.dot(values, {x: "value", y: "gain", fill: colours.series[0], r: 4, title: told, tip: true}),
-          Plot.dot(without, {x: "value", frameAnchor: "bottom", dy: -4, symbol: "triangle", fill: colours.kinds[2], fillOpacity: share, r: 4, title: told}),
+          Plot.dot(values, {x: "value", y: "gain", fill: colours.series[0], r: 4, title: tooltip, tip: true}),
+          Plot.dot(without, {x: "value", frameAnchor: "bottom", dy: -4, symbol: "triangle", fill: colours.kinds[2], fillOpacity: share, r: 4, title: tooltip}),
         ],
       }),
     }),
@@ -373,7 +373,7 @@ function marginals(of, resource, place) {
       id: `consumption-${place}`, title: short(`Consumption by ${of.name}`), legend: (colours) => [{label: "mean consumption of a pull", colour: colours.series[1], fill: 0.85}],
       draw: ({colours, width}) => ({
         height: 240, ...labelled({...x, type: "band", padding: 0.25}, width, 12), y: {label: `consumption (${unit})`, zero: true},
-        marks: [Plot.barY(all, {x: "value", y: (value) => value.consumption * factor, fill: colours.series[1], fillOpacity: 0.85, title: told, tip: true}), Plot.ruleY([0])],
+        marks: [Plot.barY(all, {x: "value", y: (value) => value.consumption * factor, fill: colours.series[1], fillOpacity: 0.85, title: tooltip, tip: true}), Plot.ruleY([0])],
       }),
     }),
   ];
