@@ -344,6 +344,43 @@ fn was_cancelled(book: Book, child: Child, level: &str) {
 }
 
 #[test]
+fn a_long_command_line_starts_as_soon_as_a_short_one() {
+    let long = "x".repeat(100_000);
+    let mut arguments = vec!["--", "true"];
+    // More than fits into a socket.
+    arguments.extend([long.as_str(); 10]);
+    let start = Instant::now();
+    assert_eq!(exec(&arguments).status.code(), Some(0));
+    assert!(start.elapsed() < Duration::from_millis(1500));
+}
+
+#[test]
+fn a_request_to_stop_counts_from_the_first_moment() {
+    let sleep = |flags: &[&str]| {
+        Command::new(captime())
+            .arg("exec")
+            .args(flags)
+            .args(["--", "sleep", "20"])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let start = Instant::now();
+    // While the supervisor starts, which takes about two milliseconds.
+    for step in 0..40 {
+        let mut child = sleep(&[]);
+        std::thread::sleep(Duration::from_micros(100) * step);
+        let id = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        child.wait().unwrap();
+    }
+    // Stdin that is at its end before anything was started.
+    sleep(&["--stop-on-stdin-eof"]).wait().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(15));
+}
+
+#[test]
 fn the_end_of_stdin_can_stop_a_run() {
     for level in levels() {
         let book = Book::open();

@@ -78,7 +78,11 @@ pub(super) struct Connection {
     outbox: Vec<u8>,
     state: State,
     health: Health,
-    /// When the run in flight should have ended, and the supervisor is looked at.
+    /// The run that was asked for before the supervisor was ready.
+    early: Option<u64>,
+    /// How long the run in flight may take: its limit and its grace period.
+    longest: Option<Duration>,
+    /// When it should have ended, and the supervisor is looked at.
     overdue: Option<Instant>,
     /// Whether it was stopped when it was looked at last.
     was_halted: bool,
@@ -203,6 +207,8 @@ impl Connection {
             outbox: Vec::new(),
             state: State::Starting(now.after(START_PATIENCE)),
             health: Health::Good(now.after(PING_PERIOD)),
+            early: None,
+            longest: None,
             overdue: None,
             was_halted: false,
             is_last: false,
@@ -242,21 +248,35 @@ impl Connection {
         self.is_last
     }
 
-    /// Asks for a run; its end comes out of [`step`](Self::step).
+    /// Asks for a run; its end comes out of [`step`](Self::step). A supervisor that is still starting begins as soon as it is ready.
     pub(super) fn request(&mut self, number: u64, launch: &Launch, limits: &Limits) {
         self.outbox
             .extend(wire::request(number, &absolute(launch), limits));
+        self.longest = limits.wall.map(|wall| wall.saturating_add(limits.grace));
+        if matches!(self.state, State::Starting(_)) {
+            self.early = Some(number);
+        } else {
+            self.begin(number);
+        }
+    }
+
+    /// A run begins, as far as this end knows.
+    fn begin(&mut self, number: u64) {
         self.state = State::Running(number);
         let now = Instant::now();
         self.health = Health::Good(now.after(PING_PERIOD));
-        let longest = limits.wall.map(|wall| wall.saturating_add(limits.grace));
-        self.overdue = longest.map(|longest| now.after(longest.saturating_add(OVERDUE)));
+        self.overdue = (self.longest).map(|longest| now.after(longest.saturating_add(OVERDUE)));
         self.was_halted = false;
     }
 
     /// Asks for the end of the run in flight, and sends that if it can be sent at once.
     pub(super) fn cancel(&mut self) {
-        if let State::Running(number) = self.state {
+        let running = match self.state {
+            State::Running(number) => Some(number),
+            State::Starting(_) => self.early,
+            State::Idle => None,
+        };
+        if let Some(number) = running {
             self.outbox.extend(wire::short(CANCEL, number));
             let _ = self.send();
         }
@@ -320,6 +340,9 @@ impl Connection {
             Frame::Hello => {
                 let hello: Result<Hello, LimitError> = serde_json::from_slice(body)?;
                 self.state = State::Idle;
+                if let Some(number) = self.early.take() {
+                    self.begin(number);
+                }
                 return Ok(Some(Event::Ready(hello.map(|hello| self.hello = hello))));
             }
             Frame::Reply => {

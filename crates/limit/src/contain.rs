@@ -96,8 +96,9 @@ pub(super) fn settle(contain: Contain, user: u32, group: u32) -> io::Result<()> 
     settled
 }
 
-/// Gives the calling thread, and all it starts, its own view of processes and control groups. What it has opened stays open.
-pub(super) fn enter(contain: Contain) -> io::Result<()> {
+/// Gives the calling thread, and all it starts, its own view of processes and control groups. What it has opened stays open. `mounts`
+/// are all that it sees.
+pub(super) fn enter(contain: Contain, mounts: &str) -> io::Result<()> {
     if contain == Contain::Off {
         return Ok(());
     }
@@ -105,7 +106,6 @@ pub(super) fn enter(contain: Contain) -> io::Result<()> {
     if contain == Contain::Full {
         flags |= UnshareFlags::NEWNET | UnshareFlags::NEWIPC;
     }
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
     sys::unshare(flags)?;
     // Without this what follows would also be seen outside.
     mount_change(

@@ -108,11 +108,12 @@ impl Foreground {
         let mut signals = 0;
         let mut first: Option<Instant> = None;
         let mut give_up: Option<Instant> = None;
+        // It need not wait for this process to hear that it is ready.
+        connection.request(1, &self.launch, &self.limits);
         loop {
             match connection.step()? {
                 Some(Event::Ready(ready)) => {
                     ready?;
-                    connection.request(1, &self.launch, &self.limits);
                     continue;
                 }
                 Some(Event::Ended(_, result)) => return result,
@@ -140,7 +141,12 @@ impl Foreground {
                 .flatten()
                 .min();
             let timeout = next.map(|next| next.since(now));
-            let mut watched = vec![sys::readable(connection.descriptor().0)];
+            let (socket, wants_to_send) = connection.descriptor();
+            let mut watched = vec![if wants_to_send {
+                sys::readable_or_writable(socket)
+            } else {
+                sys::readable(socket)
+            }];
             watched.extend(stdin.as_ref().map(|stdin| sys::readable(stdin.as_fd())));
             sys::wait(&mut watched, timeout)
                 .map_err(|error| LimitError::system("wait for the command", error))?;

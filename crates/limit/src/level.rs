@@ -229,6 +229,7 @@ mod tests {
             unified_mount: unified.map(Path::to_owned),
             unified_root: "/".into(),
             memory: memory.map(Into::into),
+            mounts: String::new(),
         }
     }
 

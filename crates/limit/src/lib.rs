@@ -42,6 +42,7 @@ mod cgroup;
 mod clock;
 mod connection;
 mod contain;
+mod cpu_looks;
 mod error;
 mod foreground;
 mod guardian;

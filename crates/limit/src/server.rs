@@ -207,14 +207,17 @@ fn answer_requests(
             messages: log::take(),
         };
         (&line.socket).write_all(&wire::frame(Frame::Reply, &answer.write()?))?;
-        // The command may have stopped it.
+        let is_over = is_last || is_single || line.is_deserted;
+        if !is_over {
+            slot.prepare();
+        }
+        // The command may have stopped it. Only now: it would take the CPU from the main process, which has an answer to read.
         if let Some(guardian) = rustix::process::getppid() {
             let _ = rustix::process::kill_process(guardian, Signal::CONT);
         }
-        if is_last || is_single || line.is_deserted {
+        if is_over {
             return Ok(());
         }
-        slot.prepare();
     }
 }
 

@@ -1,9 +1,12 @@
 //! What a supervisor keeps from run to run: its groups, its memory control, per-slot state.
 
+use std::cell::OnceCell;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use super::cgroup::{Home, Leaf, Places, base_with_memory, end_group, is_shortage, unless_short};
+use super::cgroup::{
+    self, Home, Leaf, Places, base_with_memory, end_group, is_shortage, unless_short,
+};
 use super::contain::{self, Contain};
 use super::error::LimitError;
 use super::level::{Level, MemoryControl, obstacle};
@@ -39,12 +42,14 @@ pub(super) struct Slot {
     pub(super) timer_slack: u64,
     /// For reading the output of commands.
     pub(super) buffer: Vec<u8>,
-    /// The CPUs that commands can get at, whatever they do: not fewer than they are pinned to.
-    pub(super) reachable_cpus: u32,
+    /// The CPUs that commands can get at, once a run needed to know.
+    reachable_cpus: OnceCell<u32>,
     /// What commands are kept from.
     pub(super) contain: Contain,
     /// What a command that inherits stdin gets; the supervisor's own if `None`.
     pub(super) stdin: Option<OwnedFd>,
+    /// All mounts, if they were looked at already.
+    mounts: String,
     /// Removed once the thread that uses the slot has ended.
     legacy: Option<PathBuf>,
     /// As it was at the start.
@@ -148,9 +153,10 @@ impl Slot {
             page,
             timer_slack: sys::sharpen_timers(),
             buffer: Vec::new(),
-            reachable_cpus: reachable_cpus(),
+            reachable_cpus: OnceCell::new(),
             contain: options.contain,
             stdin: None,
+            mounts: places.mounts.clone(),
             legacy: None,
             standing: sys::Standing::now(),
         };
@@ -236,10 +242,26 @@ impl Slot {
             self.memory = Box::new(Sampled);
             self.control = MemoryControl::Sampled;
         }
-        contain::enter(self.contain).map_err(|error| LimitError::Contain {
-            contain: self.contain,
+        let mut entered = || {
+            if self.contain == Contain::Off {
+                return Ok(());
+            }
+            if self.mounts.is_empty() {
+                self.mounts = cgroup::mounts()?;
+            }
+            contain::enter(self.contain, &std::mem::take(&mut self.mounts))
+        };
+        let contain = self.contain;
+        let failed = |error: std::io::Error| LimitError::Contain {
+            contain,
             errno: error.into(),
-        })
+        };
+        entered().map_err(failed)
+    }
+
+    /// How many CPUs commands can get at, whatever they do: not fewer than they are pinned to.
+    pub(super) fn reachable_cpus(&self) -> u32 {
+        *self.reachable_cpus.get_or_init(reachable_cpus)
     }
 
     pub(super) fn level(&self) -> Level {

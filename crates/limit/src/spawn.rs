@@ -209,11 +209,15 @@ fn likely(files: Vec<CString>) -> Vec<CString> {
         // Other paths depend on the directory of the command.
         !path.is_absolute() || path.try_exists().unwrap_or(true)
     };
-    if files.len() > 1 && files.iter().any(may_be_there) {
-        files.into_iter().filter(may_be_there).collect()
-    } else {
-        files
+    if files.len() <= 1 {
+        return files;
     }
+    let there: Vec<CString> = files
+        .iter()
+        .filter(|file| may_be_there(file))
+        .cloned()
+        .collect();
+    if there.is_empty() { files } else { there }
 }
 
 /// Whether there is still a file that `launch` could run.

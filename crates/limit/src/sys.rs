@@ -9,7 +9,8 @@ mod spawn;
 mod startup;
 
 pub(super) use signals::{
-    Watched, changed, ended, is_ready, quiet_signals, readable, stop_signal, stop_signals, wait,
+    Watched, changed, ended, is_ready, quiet_signals, readable, readable_or_writable, stop_signal,
+    stop_signals, wait,
 };
 pub(super) use spawn::{
     ChildPlan, ChildPlanParts, CloneMode, Page, SpawnFailure, Spawned, Step, spawn,
@@ -310,21 +311,27 @@ impl Standing {
                 (asked == 0).then_some((found.rlim_cur, found.rlim_max))
             }
         };
-        // SAFETY: these take no pointers and change nothing.
-        let (policy, io_priority) = unsafe {
-            (
-                libc::sched_getscheduler(0),
-                libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) as c_int,
-            )
-        };
+        // SAFETY: takes no pointers and changes nothing.
+        let io_priority =
+            unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) as c_int };
         Self {
-            policy,
-            nice: rustix::process::getpriority_process(None).unwrap_or(0),
+            policy: scheduling_policy(),
+            nice: nice(),
             io_priority,
             cpus: sched_getaffinity(None).ok(),
             limits: (0..).map_while(limit).collect(),
         }
     }
+}
+
+/// How the scheduler treats the calling thread.
+fn scheduling_policy() -> c_int {
+    // SAFETY: takes no pointers and changes nothing.
+    unsafe { libc::sched_getscheduler(0) }
+}
+
+fn nice() -> i32 {
+    rustix::process::getpriority_process(None).unwrap_or(0)
 }
 
 /// What decides how soon a thread gets the CPU, and which.
@@ -338,10 +345,11 @@ pub(super) struct Share {
 impl Share {
     /// That of the calling thread, which processes started by it inherit.
     pub(super) fn now() -> Self {
-        let Standing {
-            policy, nice, cpus, ..
-        } = Standing::now();
-        Self { policy, nice, cpus }
+        Self {
+            policy: scheduling_policy(),
+            nice: nice(),
+            cpus: sched_getaffinity(None).ok(),
+        }
     }
 
     /// Gives it to another process, as far as this one may.
@@ -349,10 +357,14 @@ impl Share {
         let Some(process) = rustix::process::Pid::from_raw(pid).filter(|_| pid > 0) else {
             return;
         };
-        // SAFETY: all zero is a valid structure, of which the pointer is to a local.
+        // SAFETY: all zero is a valid structure, of which the pointer is to a local; the first call changes nothing.
         unsafe {
-            let parameters: libc::sched_param = mem::zeroed();
-            libc::sched_setscheduler(pid, self.policy, &raw const parameters);
+            // Of its own a supervisor has only the flag, which must stay: without it, it would pass for one that a command changed.
+            let found = libc::sched_getscheduler(pid);
+            if found & !libc::SCHED_RESET_ON_FORK != self.policy & !libc::SCHED_RESET_ON_FORK {
+                let parameters: libc::sched_param = mem::zeroed();
+                libc::sched_setscheduler(pid, self.policy, &raw const parameters);
+            }
         }
         let _ = rustix::process::setpriority_process(Some(process), self.nice);
         if let Some(cpus) = &self.cpus {

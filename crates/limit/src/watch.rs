@@ -10,6 +10,7 @@ use super::capture::Stream;
 use super::cgroup::{self, CpuTime, Leaf};
 use super::clock::{Alarm, Instant};
 use super::contain::Contain;
+use super::cpu_looks::CpuLooks;
 use super::error::LimitError;
 use super::launch::{Launch, Limits};
 use super::log::{self, Message};
@@ -20,8 +21,6 @@ use super::spawn::Prepared;
 use super::sys::{self, Reap, Reaped, Watched, readable};
 use super::tree;
 
-/// The soonest a CPU limit is looked at again: bounds both the overshoot and the wake-ups near the end.
-const CPU_FLOOR: Duration = Duration::from_micros(250);
 /// How often memory is looked at where the kernel does not watch it.
 const MEMORY_PERIOD: Duration = Duration::from_millis(10);
 /// After a notice about memory it is looked soon, and then less and less often, whether the kernel has killed.
@@ -61,7 +60,7 @@ pub(super) fn run(
     let leaf = slot.take_leaf()?;
     // Set before there is a command that could stop this process.
     let mut alarm = Alarm::new();
-    let cpu = limits.cpu.map(|cpu| cpu / slot.reachable_cpus);
+    let cpu = limits.cpu.map(|cpu| cpu / slot.reachable_cpus());
     if let Some(soonest) = [limits.wall, cpu].into_iter().flatten().min() {
         alarm.set(Instant::now().after(soonest));
     }
@@ -143,8 +142,10 @@ impl WatchedRun<'_> {
     fn watch(&mut self, line: &mut Line) -> Result<Cause, LimitError> {
         let wall = self.limits.wall.map(|wall| self.start.after(wall));
         // Not the CPUs the tree was pinned to: it may undo that at any moment, and then use all of these at once.
-        let cpus = self.slot.reachable_cpus;
-        let mut look_at_cpu = self.limits.cpu.map(|cpu| self.start.after(cpu / cpus));
+        let cpu_looks = |limit| CpuLooks::new(limit, self.slot.reachable_cpus());
+        let mut cpu_looks = self.limits.cpu.map(cpu_looks);
+        let first_look = |looks: &CpuLooks| self.start.after(looks.pause());
+        let mut look_at_cpu = cpu_looks.as_ref().map(first_look);
         let keeps = self.limits.memory.is_some() && self.slot.memory.event().is_some();
         let mut look_for_escape = keeps.then(|| self.start.after(ESCAPE_PERIOD / 5));
         let samples = self.limits.memory.is_some() && self.slot.memory.event().is_none();
@@ -164,15 +165,13 @@ impl WatchedRun<'_> {
             if wall.is_some_and(|wall| wall <= now) {
                 return Ok(Cause::Wall);
             }
-            if let (Some(limit), Some(look)) = (self.limits.cpu, look_at_cpu)
+            if let (Some(looks), Some(look)) = (&mut cpu_looks, look_at_cpu)
                 && look <= now
             {
-                let used = self.cpu_used();
-                if used >= limit {
+                if looks.look(self.cpu_used()) {
                     return Ok(Cause::Cpu);
                 }
-                let pause = (limit.saturating_sub(used) / cpus).max(CPU_FLOOR);
-                look_at_cpu = Some(Instant::now().after(pause));
+                look_at_cpu = Some(Instant::now().after(looks.pause()));
             }
             if let (Some(limit), Some(look)) = (self.limits.memory, look_at_memory)
                 && look <= now

@@ -22,15 +22,22 @@ pub(crate) struct Places {
     pub unified_root: PathBuf,
     /// Its group in the v1 memory hierarchy, on machines that have one.
     pub memory: Option<PathBuf>,
+    /// All mounts that this process sees, as the kernel lists them.
+    pub mounts: String,
+}
+
+/// All mounts that this process sees.
+pub(crate) fn mounts() -> io::Result<String> {
+    read_file(rustix::fs::CWD, "/proc/self/mountinfo")
 }
 
 impl Places {
     /// Fails only for want of descriptors or memory, which says nothing about the machine.
     pub(crate) fn locate() -> io::Result<Self> {
-        let read = |path| unless_short(read_file(rustix::fs::CWD, path));
-        let membership = read("/proc/self/cgroup")?.unwrap_or_default();
-        let mounts = read("/proc/self/mountinfo")?.unwrap_or_default();
-        Ok(Self::parse(&membership, &mounts))
+        let membership = unless_short(read_file(rustix::fs::CWD, "/proc/self/cgroup"))?;
+        let mounts = unless_short(mounts())?.unwrap_or_default();
+        let places = Self::parse(&membership.unwrap_or_default(), &mounts);
+        Ok(Self { mounts, ..places })
     }
 
     fn parse(membership: &str, mounts: &str) -> Self {
@@ -117,9 +124,8 @@ fn unescape(text: &str) -> OsString {
 
 /// Thaws a process that was frozen through its groups; until then not even SIGKILL ends one in a v1 freezer.
 pub(crate) fn thaw(pid: i32) {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let membership = read(&format!("/proc/{pid}/cgroup"));
-    let mounts = read("/proc/self/mountinfo");
+    let membership = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let mounts = mounts().unwrap_or_default();
     for line in membership.lines() {
         let mut parts = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else {

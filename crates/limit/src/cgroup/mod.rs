@@ -3,7 +3,7 @@
 mod discovery;
 mod lifecycle;
 
-pub(super) use discovery::{Places, base_with_memory, lists, may_use, thaw};
+pub(super) use discovery::{Places, base_with_memory, lists, may_use, mounts, thaw};
 pub use lifecycle::leave_shelter;
 pub(super) use lifecycle::{CpuTime, Home, Leaf, OwnGroup, end_group, sweep_legacy};
 

@@ -103,6 +103,11 @@ pub(crate) fn readable(descriptor: BorrowedFd<'_>) -> Watched<'_> {
     Watched::new(descriptor, PollFlags::POLLIN)
 }
 
+/// Something to read here, or room for what is to be written.
+pub(crate) fn readable_or_writable(descriptor: BorrowedFd<'_>) -> Watched<'_> {
+    Watched::new(descriptor, PollFlags::POLLIN | PollFlags::POLLOUT)
+}
+
 /// A change of a cgroup file.
 pub(crate) fn changed(descriptor: BorrowedFd<'_>) -> Watched<'_> {
     Watched::new(descriptor, PollFlags::POLLPRI)
