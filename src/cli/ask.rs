@@ -78,7 +78,7 @@ pub fn run(args: AskArgs) -> Result<Exit, Failure> {
     let mut input = std::io::stdin().lock();
     let mut output = std::io::stdout().lock();
     let mut number = 0;
-    let mut line = vec![];
+    let (mut line, mut written) = (vec![], vec![]);
     loop {
         lines::read(&mut input, &mut line)?;
         if line.is_empty() {
@@ -88,9 +88,7 @@ pub fn run(args: AskArgs) -> Result<Exit, Failure> {
         let answer = session
             .answer(number, &line)
             .map_err(|error| failure(&error))?;
-        serde_json::to_writer(&mut output, &answer).map_err(std::io::Error::from)?;
-        output.write_all(b"\n")?;
-        output.flush()?;
+        lines::write(&mut output, &mut written, &answer)?;
     }
     session.close().map_err(|error| failure(&error))?;
     Ok(Exit::Done)

@@ -1,6 +1,6 @@
 //! Requests from another program: one JSON object per line, and one line back for each.
 
-use std::io::{BufRead, Read};
+use std::io::{BufRead, Read, Write};
 
 use serde_json::{Map, Value};
 
@@ -40,6 +40,21 @@ pub(super) fn read(input: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Res
         input.skip_until(b'\n')?;
     }
     Ok(())
+}
+
+/// Writes an answer as one line, and flushes it. `line` is room to write it in.
+///
+/// Whole, because stdout looks for the end of a line in every piece it gets, and JSON comes in many.
+pub(super) fn write(
+    output: &mut impl Write,
+    line: &mut Vec<u8>,
+    answer: &Value,
+) -> std::io::Result<()> {
+    line.clear();
+    serde_json::to_writer(&mut *line, answer)?;
+    line.push(b'\n');
+    output.write_all(line)?;
+    output.flush()
 }
 
 /// The object on a line. `write` shows what requests look like.

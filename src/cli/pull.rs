@@ -2,7 +2,6 @@
 
 mod request;
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -334,8 +333,5 @@ async fn next(
 }
 
 fn write(answer: &Value) -> std::io::Result<()> {
-    let mut output = std::io::stdout().lock();
-    serde_json::to_writer(&mut output, answer)?;
-    output.write_all(b"\n")?;
-    output.flush()
+    lines::write(&mut std::io::stdout().lock(), &mut vec![], answer)
 }

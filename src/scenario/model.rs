@@ -137,7 +137,7 @@ impl Scenario {
 
     /// The problem that the policy solves, once the limits are known.
     pub fn problem(&self, limits: LimitGrid) -> Problem {
-        let price = self.price(limits.max());
+        let price = self.price(limits.max()).tabulated(&limits);
         Problem {
             arms: self.space.first_arms(),
             limits,

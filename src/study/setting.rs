@@ -43,9 +43,10 @@ impl StudySetting {
     pub fn new(
         name: String,
         grid: String,
-        problem: Problem,
+        mut problem: Problem,
         target: Box<dyn VirtualTarget>,
     ) -> Self {
+        problem.price = problem.price.tabulated(&problem.limits);
         let pairs = || {
             let limits = problem.limits.as_slice();
             let arms = (0..problem.arms).map(ArmId::from_index);
