@@ -19,6 +19,7 @@ mod fit;
 mod joining;
 mod pairs;
 mod pooled;
+mod prior;
 mod rungs;
 mod sequence;
 mod similar;

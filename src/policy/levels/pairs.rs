@@ -1,9 +1,13 @@
 //! The search without instances: Thompson sampling over pairs, with priors pooled from all arms.
 
+use std::sync::Arc;
+
 use rand::seq::index::sample;
 use rand::{Rng, SeedableRng};
+use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64Mcg;
 
+use super::prior::{Cell, Posterior, Prior};
 use super::turn::LevelsTurn;
 use super::{Parameters, levels_of};
 use crate::policy::beta::{draw_beta, own_rng};
@@ -13,9 +17,8 @@ use crate::policy::recommendation::interval_of;
 use crate::policy::survival::Survival;
 use crate::policy::{Explanation, Policy, Problem, Recommendation, Weighed, Why};
 use crate::round::{ArmId, Limit, Observation, Pull, Round, Seen};
+use crate::space::Space;
 
-/// Runs that the pooled prior of a hazard or of a mean reward counts for.
-const PRIOR: f64 = 2.0;
 /// Draws are made as if everything had been seen this many times: among many arms, some draw of an arm that is hardly known is
 /// always the largest.
 const SURE: f64 = 2.0;
@@ -23,50 +26,10 @@ const SURE: f64 = 2.0;
 const ALL: usize = 2048;
 /// On an open space there are this many times as many arms as were tried: each is an invitation to leave the good ones alone.
 const RESERVE: usize = 20;
+/// What is expected of arms is learned again after this many runs, then after every fifth more.
+const FIRST_FIT: u64 = 8;
 /// Curves drawn for the interval of an explanation.
 const CURVES: usize = 400;
-
-/// Runs of an arm, or of all arms, in the cell between two neighbouring limits.
-#[derive(Debug, Clone, Copy, Default)]
-struct Cell {
-    /// Running at the left end, observed at least to the right end.
-    at_risk: f64,
-    /// Of these, the ones that ended inside.
-    ended: f64,
-    /// Sums of their rewards and of their costs.
-    rewards: f64,
-    costs: f64,
-}
-
-impl Cell {
-    /// The chance to end inside, with one run of either kind added.
-    fn hazard(&self) -> f64 {
-        (1.0 + self.ended) / (2.0 + self.at_risk)
-    }
-
-    fn reward(&self) -> f64 {
-        (1.0 + self.rewards) / (2.0 + self.ended)
-    }
-
-    /// Posterior parameters of hazard and mean reward, with what all arms did as prior; pulls under way narrow them.
-    fn posterior(&self, pool: &Self, pending: f64) -> [(f64, f64); 2] {
-        let (hazard, reward) = (pool.hazard(), pool.reward());
-        let ends = (
-            PRIOR * hazard + self.ended,
-            PRIOR * (1.0 - hazard) + self.at_risk - self.ended,
-        );
-        let rewards = (
-            PRIOR * reward + self.rewards,
-            PRIOR * (1.0 - reward) + self.ended - self.rewards,
-        );
-        let narrowed = |(a, b): (f64, f64), more: f64| {
-            let by = SURE * (a + b + more) / (a + b);
-            (a * by, b * by)
-        };
-        let share = ends.0 / (ends.0 + ends.1);
-        [narrowed(ends, pending), narrowed(rewards, pending * share)]
-    }
-}
 
 /// The search at work.
 #[derive(Debug)]
@@ -74,7 +37,11 @@ pub(in crate::policy) struct Pairs {
     parameters: Parameters,
     estimates: Estimates,
     cells: Vec<Cell>,
-    pool: Vec<Cell>,
+    prior: Prior,
+    space: Option<Arc<Space>>,
+    /// When the prior is learned again, in runs.
+    next_fit: u64,
+    runs: u64,
     /// c at each limit: what ends there costs at most.
     costs: Vec<f64>,
     /// The limits to climb through while nothing has ended.
@@ -95,7 +62,10 @@ impl Pairs {
         Self {
             parameters: parameters.clone(),
             cells: vec![Cell::default(); problem.arms * limits.len()],
-            pool: vec![Cell::default(); limits.len()],
+            prior: Prior::new(limits.len()),
+            space: problem.space.clone(),
+            next_fit: FIRST_FIT,
+            runs: 0,
             costs: limits
                 .iter()
                 .map(|limit| problem.price.cost(*limit))
@@ -103,7 +73,7 @@ impl Pairs {
             levels: levels_of(limits),
             climbed: 0,
             has_ended: false,
-            promise: vec![f64::INFINITY; problem.arms],
+            promise: vec![f64::NEG_INFINITY; problem.arms],
             tried: 0,
             last: Last::NOTHING,
             estimates,
@@ -114,25 +84,22 @@ impl Pairs {
         self.costs.len()
     }
 
-    /// Gains of an arm at every limit, with the hazards and mean rewards that `take` makes of their posteriors.
+    /// Gains of an arm at every limit, with the hazards and mean rewards that `take` makes of what is believed.
     fn curve(
         &self,
         arm: usize,
-        mut take: impl FnMut([(f64, f64); 2]) -> (f64, f64),
+        sure: f64,
+        mut take: impl FnMut(Posterior) -> (f64, f64),
         mut each: impl FnMut(usize, f64, f64),
     ) {
         let cells = &self.cells[arm * self.points()..][..self.points()];
         let (mut survival, mut net) = (1.0, 0.0);
-        for (k, (cell, pool)) in cells.iter().zip(&self.pool).enumerate() {
+        for (k, (cell, pool)) in cells.iter().zip(&self.prior.pool).enumerate() {
             let pending = f64::from(self.estimates.of_arm(arm)[k].pending);
-            let (hazard, reward) = take(cell.posterior(pool, pending));
-            let (ended, costs) = if cell.ended > 0.0 {
-                (cell.ended, cell.costs)
-            } else {
-                (pool.ended, pool.costs)
-            };
-            let cost = if ended > 0.0 {
-                costs / ended
+            let (hazard, reward) = take(self.prior.posterior(arm, k, cell, pending, sure));
+            let of = if cell.ended > 0.0 { cell } else { pool };
+            let cost = if of.ended > 0.0 {
+                of.costs / of.ended
             } else {
                 self.costs[k]
             };
@@ -160,15 +127,16 @@ impl Pairs {
         let mut last = Last::by(Why::Sample);
         for arm in arms {
             let stats = self.estimates.of_arm(arm);
-            let mut take = |[ends, rewards]: [(f64, f64); 2]| {
-                let hazard = draw_beta(ends.0, ends.1, &mut rng);
-                (hazard, draw_beta(rewards.0, rewards.1, &mut rng))
-            };
-            self.curve(arm, &mut take, |k, gain, _| {
-                if stats[k].count > 0 || stats[k].pending == 0 {
-                    last.enter(arm * points + k, gain);
-                }
-            });
+            self.curve(
+                arm,
+                SURE,
+                |of| drawn(of, &mut rng),
+                |k, gain, _| {
+                    if stats[k].count > 0 || stats[k].pending == 0 {
+                        last.enter(arm * points + k, gain);
+                    }
+                },
+            );
         }
         last
     }
@@ -187,11 +155,21 @@ impl Pairs {
         arm * self.points() + self.levels[level]
     }
 
-    fn means([ends, rewards]: [(f64, f64); 2]) -> (f64, f64) {
-        (
-            ends.0 / (ends.0 + ends.1),
-            rewards.0 / (rewards.0 + rewards.1),
-        )
+    /// The largest gain of any pair of an arm, by posterior means.
+    fn most(&self, arm: usize) -> f64 {
+        let mut most = f64::NEG_INFINITY;
+        self.curve(arm, 1.0, means, |_, gain, _| most = most.max(gain));
+        most
+    }
+
+    /// Learns again what is expected of arms.
+    fn fit(&mut self) {
+        let space = self.space.as_deref();
+        self.prior.fit(&self.cells, &self.promise, space, self.runs);
+        for arm in 0..self.promise.len() {
+            self.promise[arm] = self.most(arm);
+        }
+        self.next_fit = self.runs + (self.runs / 5).max(FIRST_FIT);
     }
 
     fn weighed(&self, pair: usize, draw: f64) -> Weighed {
@@ -201,7 +179,7 @@ impl Pairs {
         }
         let (arm, own) = (pair / self.points(), pair % self.points());
         let (mut mean, mut survival) = (0.0, 0.0);
-        self.curve(arm, Self::means, |k, gain, alive| {
+        self.curve(arm, 1.0, means, |k, gain, alive| {
             if k == own {
                 (mean, survival) = (gain, alive);
             }
@@ -209,15 +187,16 @@ impl Pairs {
         let mut rng = Pcg64Mcg::seed_from_u64(pair as u64);
         let mut gains = Vec::with_capacity(CURVES);
         for _ in 0..CURVES {
-            let take = |[ends, rewards]: [(f64, f64); 2]| {
-                let hazard = draw_beta(ends.0, ends.1, &mut rng);
-                (hazard, draw_beta(rewards.0, rewards.1, &mut rng))
-            };
-            self.curve(arm, take, |k, gain, _| {
-                if k == own {
-                    gains.push(gain);
-                }
-            });
+            self.curve(
+                arm,
+                1.0,
+                |of| drawn(of, &mut rng),
+                |k, gain, _| {
+                    if k == own {
+                        gains.push(gain);
+                    }
+                },
+            );
         }
         let (low, high) = interval_of(gains);
         Weighed {
@@ -228,6 +207,16 @@ impl Pairs {
             ..estimated
         }
     }
+}
+
+fn means(of: Posterior) -> (f64, f64) {
+    (of.ends.0 / (of.ends.0 + of.ends.1), of.reward.0)
+}
+
+fn drawn(of: Posterior, rng: &mut Pcg64Mcg) -> (f64, f64) {
+    let normal: f64 = StandardNormal.sample(rng);
+    let reward = (of.reward.0 + of.reward.1 * normal).clamp(0.0, 1.0);
+    (draw_beta(of.ends.0, of.ends.1, rng), reward)
 }
 
 /// Enters the evidence from one pull.
@@ -243,6 +232,7 @@ fn learn(limits: &[f64], cells: &mut [Cell], pulled: &PullEvidence, reward: f64)
                 cell.at_risk += 1.0;
                 cell.ended += 1.0;
                 cell.rewards += reward;
+                cell.squares += reward * reward;
                 cell.costs += reward - ended.net;
             }
             _ => cell.at_risk += 1.0,
@@ -286,14 +276,17 @@ impl Policy for Pairs {
             &pulled,
             reward,
         );
-        learn(limits, &mut self.pool, &pulled, reward);
+        learn(limits, &mut self.prior.pool, &pulled, reward);
         self.has_ended |= pulled.ended.is_some();
         let granted = |level: &&usize| limits[**level] <= pulled.granted;
         let granted = self.levels.iter().take_while(granted).count();
         self.climbed = self.climbed.max(granted);
-        let mut promise = f64::NEG_INFINITY;
-        self.curve(arm, Self::means, |_, gain, _| promise = promise.max(gain));
-        self.promise[arm] = promise;
+        self.runs += 1;
+        if self.runs >= self.next_fit {
+            self.fit();
+        } else {
+            self.promise[arm] = self.most(arm);
+        }
     }
 
     fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
@@ -305,7 +298,9 @@ impl Policy for Pairs {
         self.estimates.add_arms(more);
         let arms = self.estimates.arms();
         self.cells.resize(arms * self.points(), Cell::default());
-        self.promise.resize(arms, f64::INFINITY);
+        for arm in self.promise.len()..arms {
+            self.promise.push(self.most(arm));
+        }
         true
     }
 
@@ -316,7 +311,7 @@ impl Policy for Pairs {
     }
 
     fn best_arms(&self, count: usize) -> Vec<ArmId> {
-        let is_known = |arm: &usize| self.promise[*arm].is_finite();
+        let is_known = |arm: &usize| self.estimates.arm_count(*arm).observed > 0;
         let mut arms: Vec<usize> = (0..self.promise.len()).filter(is_known).collect();
         let by_promise =
             |a: &usize, b: &usize| self.promise[*b].total_cmp(&self.promise[*a]).then(a.cmp(b));

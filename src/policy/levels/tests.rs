@@ -1,9 +1,12 @@
+use std::sync::Arc;
+
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::*;
 use crate::policy::{PolicyKind, Why};
 use crate::round::{ArmId, LimitGrid, Price, Purpose, randomness};
+use crate::space::{Parameter, Space, Value};
 
 /// Seconds that every arm needs on every instance; infinite if it never ends.
 type Matrix = Vec<Vec<f64>>;
@@ -370,6 +373,47 @@ fn without_instances_the_first_pulls_climb_too() {
     assert!(
         short < 30,
         "{short} of 111 pulls were too short to learn from"
+    );
+}
+
+/// 144 arms on a grid of two parameters, and no instances. The second parameter decides how long a run takes: 1 to 12 s, where a cut-off
+/// run costs ten times the largest limit.
+#[test]
+fn without_instances_similar_arms_are_not_all_tried() {
+    let values = || {
+        (0..12)
+            .map(|value| Value::Number(f64::from(value)))
+            .collect()
+    };
+    let parameters = vec![Parameter::new("a", values()), Parameter::new("b", values())];
+    let space = Arc::new(Space::grid(parameters, &[], &[]).unwrap());
+    let tried = |space: Option<Arc<Space>>| {
+        let price = Price::new("x", "par10", 12.0).unwrap();
+        let limits = LimitGrid::new((1..=12).map(f64::from)).unwrap();
+        let mut problem = Problem::new(144, limits, price).unwrap();
+        problem.space = space;
+        let mut policy = PolicyKind::parse(NAME).unwrap().build(&problem);
+        let mut slow = 0;
+        for number in 1..=400 {
+            let round = Round(number);
+            let pull = policy.choose(round, &mut randomness(1, round, Purpose::Choose));
+            policy.launched(round, pull);
+            let (arm, mut noise) = (pull.arm.index(), randomness(2, round, Purpose::Target));
+            let seconds = 0.2 + (arm % 12) as f64 + 0.6 * noise.random::<f64>();
+            let seen = if seconds <= pull.limit.get() {
+                Observation::ended(pull, 1.0, seconds).unwrap()
+            } else {
+                Observation::censored(pull, pull.limit.get()).unwrap()
+            };
+            policy.observe(round, seen, &mut randomness(1, round, Purpose::Observe));
+            slow += u32::from(arm % 12 > 2);
+        }
+        slow
+    };
+    let (with, without) = (tried(Some(space)), tried(None));
+    assert!(
+        with < 100 && 2 * with < without,
+        "{with} pulls of slow arms, {without} without parameters"
     );
 }
 

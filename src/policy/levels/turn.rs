@@ -63,7 +63,7 @@ impl TurnState for LevelsTurn {
             } => {
                 let of = counted(instances.into(), "instance");
                 let reason = format!(
-                    "its turn in rung {rung} of {rungs}, which has used the least so far; the rung is for the {arms} best arms by posterior mean, and this one has met the fewest instances at this limit: {met} of {of}"
+                    "its turn in rung {rung} of {rungs}, which has used the least so far; the rung is for the {arms} best arms by posterior mean that have instances left, and this one has met the fewest instances at this limit: {met} of {of}"
                 );
                 let leaves = if rung == 1 {
                     "nothing: all arms take part in the lowest rung, the one with the fewest instances first"

@@ -108,12 +108,26 @@ impl Staged {
         }
     }
 
+    /// The arms that a rung is for. One that has met every instance has nothing left to show, and leaves its place to the next best that
+    /// may still be as good as the best.
+    fn seated(&self, arms: usize, level: usize) -> impl Iterator<Item = usize> {
+        let most = self.belief.arms[self.order[0] as usize].brings.mean;
+        let has_place = move |(rank, arm): &(usize, usize)| {
+            let of_arm = &self.belief.arms[*arm];
+            let has_more = (of_arm.met[level] as usize) < self.sequence.instances;
+            let brings = &of_arm.brings;
+            has_more && (*rank < arms || brings.mean + brings.variance.sqrt() >= most)
+        };
+        let ranked = self.ranked().enumerate().filter(has_place);
+        ranked.take(arms).map(|(_, arm)| arm)
+    }
+
     /// The least served rung plays, and in it the arm that has met the fewest instances.
     fn halve(&self, window: &Window) -> Option<(Chosen, LevelsTurn)> {
         window.by_account(&self.accounts).find_map(|rung| {
             let arms = window.arms(rung, self.joining.joined());
             let level = self.level_of_rung(rung);
-            let chosen = self.least_met(self.ranked().take(arms), level)?;
+            let chosen = self.least_met(self.seated(arms, level), level)?;
             let turn = LevelsTurn::Level {
                 rung: (rung - window.lowest) as u32 + 1,
                 rungs: window.rungs() as u32,
@@ -205,5 +219,52 @@ impl Staged {
             level,
             position,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Parameters;
+    use super::super::super::arm::Shown;
+    use super::*;
+    use crate::policy::Problem;
+    use crate::policy::recommendation::Recommend;
+    use crate::round::{LimitGrid, Price};
+
+    #[test]
+    fn an_arm_that_has_met_every_instance_leaves_its_place_to_one_that_may_be_as_good() {
+        let limits = LimitGrid::new([1.0, 3.0, 9.0]).unwrap();
+        let price = Price::new("x", "par10", 9.0).unwrap();
+        let problem = Problem::new(6, limits, price).unwrap().with_instances(10);
+        let recommend = Recommend::Safe;
+        let mut search = Staged::new(&Parameters { recommend }, &problem);
+        let ended = Shown::Ended {
+            level: 0,
+            gain: 0.99,
+        };
+        let outlived = Shown::Outlived {
+            levels: 3,
+            assumed: 3,
+        };
+        for position in 0..10 {
+            // Two arms have met every instance, two as good ones half of them; the last one ended nowhere.
+            for arm in 0..4 {
+                if arm < 2 || position < 5 {
+                    search.belief.learn(arm, position, ended);
+                }
+            }
+            if position < 9 {
+                search.belief.learn(4, position, outlived);
+            }
+        }
+        search.belief.fit();
+        search.sort();
+        let mut seated: Vec<usize> = search.seated(2, search.top()).collect();
+        seated.sort_unstable();
+        assert_eq!(seated, [2, 3]);
+        // There is a place left, but not for an arm that cannot be as good.
+        assert!(!search.seated(3, search.top()).any(|arm| arm == 4));
+        // Where it has a place of its own, it keeps it.
+        assert!(search.seated(5, search.top()).any(|arm| arm == 4));
     }
 }
