@@ -10,7 +10,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// Arms by two parameters, for the policy that asks similar ones.
+/// Arms by two parameters, for the policy that learns from similar ones.
 fn space(arms: usize) -> Space {
     let columns = 16.min(arms);
     let numbers = |name: &str, count: usize| {
@@ -82,8 +82,8 @@ fn decisions(criterion: &mut Criterion) {
         ("ts", 10, 10),
         ("joint-ts", 10, 10),
         ("joint-ts", 672, 10),
-        ("similar-ts", 10, 10),
-        ("similar-ts", 672, 10),
+        ("levels", 10, 10),
+        ("levels", 672, 10),
     ] {
         // Past the opening and past the first crowding of the indices.
         let mut play = Play::new(spec, arms, limits, (20 * arms) as u64 + 10_000);

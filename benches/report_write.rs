@@ -1,5 +1,5 @@
 //! What a report costs: runs of 672 arms with instances, failures and their stderr, of 13,440 and of a million rounds,
-//! by RCUCB and by `similar-ts`, which takes longer to replay.
+//! by RCUCB and by `levels`, which takes longer to replay.
 //!
 //! `cargo bench --bench report_write [-- --keep FOLDER]` prints size and time of each page; with a folder, runs and pages stay there to be
 //! opened. Whole runs are made once each: that is what a user waits for.
@@ -27,8 +27,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (name, rounds, policy) in [
         ("rounds-13440", 13_440, "rcucb"),
         ("rounds-million", 1_000_000, "rcucb"),
-        ("similar-ts-13440", 13_440, "similar-ts"),
-        ("similar-ts-100000", 100_000, "similar-ts"),
+        ("levels-13440", 13_440, "levels"),
+        ("levels-100000", 100_000, "levels"),
     ] {
         let run = Simulated {
             name,

@@ -26,18 +26,8 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 type Failed = Box<dyn std::error::Error>;
 
-const POLICIES: [&str; 11] = [
-    "levels",
-    "similar-ts",
-    "rcucb",
-    "z-rcucb",
-    "ucb",
-    "ts",
-    "joint-ts",
-    "halving",
-    "race",
-    "uniform",
-    "fixed",
+const POLICIES: [&str; 10] = [
+    "levels", "rcucb", "z-rcucb", "ucb", "ts", "joint-ts", "halving", "race", "uniform", "fixed",
 ];
 
 fn main() -> Result<(), Failed> {

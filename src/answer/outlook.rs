@@ -39,12 +39,10 @@ impl Outlook {
     ///
     /// Half of the pulls go to the arms that may still be the best, half to arms that were never pulled. After them every mean will
     /// have moved by some part of its spread; the answer then is the arm with the largest. None where nothing can be said.
-    /// Independent estimates (`is_posterior` is false) are shrunk to their median first, because the best of many is partly
-    /// luck.
+    /// Estimates are shrunk to their median first, because the best of many is partly luck.
     pub fn of(
         arms: &[Recommendation],
         unpulled: usize,
-        is_posterior: bool,
         pulls: u64,
         seconds: Option<f64>,
     ) -> Option<Self> {
@@ -57,17 +55,13 @@ impl Outlook {
             })
             .collect();
         // Single pulls do not say how much of their differences is luck.
-        let is_unclear = !is_posterior && known.iter().all(|arm| arm.pulls < 2.0);
+        let is_unclear = known.iter().all(|arm| arm.pulls < 2.0);
         if known.is_empty() || pulls == 0 || is_unclear {
             return None;
         }
-        let known = if is_posterior { known } else { pooled(known) };
+        let known = pooled(known);
         let common = Common::of(&known);
-        let mut beliefs = if is_posterior {
-            known
-        } else {
-            known.iter().map(|arm| common.drawn(arm)).collect()
-        };
+        let mut beliefs: Vec<Belief> = known.iter().map(|arm| common.drawn(arm)).collect();
         beliefs.sort_by(|a, b| b.mean.total_cmp(&a.mean));
         beliefs.truncate(MOST_ARMS);
         let best = beliefs[0].mean;
@@ -215,7 +209,7 @@ mod tests {
     }
 
     fn gain(arms: &[Recommendation], unpulled: usize, pulls: u64) -> f64 {
-        Outlook::of(arms, unpulled, true, pulls, None).unwrap().gain
+        Outlook::of(arms, unpulled, pulls, None).unwrap().gain
     }
 
     #[test]
@@ -230,16 +224,17 @@ mod tests {
     fn a_clear_winner_promises_nothing_and_an_open_race_does() {
         let clear = [arm(0, 0.9, 0.01, 500), arm(1, 0.5, 0.01, 500)];
         assert!(gain(&clear, 0, 100) < 1e-4);
-        let open = [arm(0, 0.62, 0.2, 3), arm(1, 0.6, 0.2, 3)];
+        let mut open: Vec<_> = (1..7).map(|k| arm(k, 0.1 * k as f64, 0.1, 8)).collect();
+        open.push(arm(0, 0.62, 0.1, 8));
         let (some, more) = (gain(&open, 0, 4), gain(&open, 0, 400));
-        assert!(0.01 < some && some < more && more < 0.1, "{some} {more}");
-        assert_eq!(Outlook::of(&[], 5, true, 100, None), None);
+        assert!(0.001 < some && some < more && more < 0.1, "{some} {more}");
+        assert_eq!(Outlook::of(&[], 5, 100, None), None);
     }
 
     #[test]
     fn arms_that_were_never_pulled_are_a_reason_to_go_on() {
         let arms: Vec<_> = (0..8).map(|k| arm(k, 0.1 * k as f64, 0.02, 20)).collect();
-        let outlook = |unpulled| Outlook::of(&arms, unpulled, false, 400, None).unwrap().gain;
+        let outlook = |unpulled| Outlook::of(&arms, unpulled, 400, None).unwrap().gain;
         assert!(
             outlook(200) > outlook(0) + 0.1,
             "{} {}",
@@ -255,16 +250,16 @@ mod tests {
             .map(|k| arm(k, -2.0 + 0.05 * k as f64, 1.5, 20))
             .collect();
         arms.push(arm(40, 0.96, 0.01, 25));
-        let promised = Outlook::of(&arms, 0, false, 4000, None).unwrap().gain;
+        let promised = Outlook::of(&arms, 0, 4000, None).unwrap().gain;
         assert!(promised < 0.04, "{promised}");
     }
 
     #[test]
     fn arms_that_were_pulled_once_promise_neither_much_nor_nothing() {
         let once = [arm(0, 0.6, 0.5, 1), arm(1, 0.4, 0.5, 1)];
-        assert_eq!(Outlook::of(&once, 46, false, 700, None), None);
+        assert_eq!(Outlook::of(&once, 46, 700, None), None);
         let again = [arm(0, 0.6, 0.05, 2), arm(1, 0.4, 0.05, 1)];
-        assert!(Outlook::of(&again, 46, false, 700, None).is_some());
+        assert!(Outlook::of(&again, 46, 700, None).is_some());
     }
 
     #[test]
@@ -289,11 +284,9 @@ mod tests {
         let arms: Vec<_> = (0..40)
             .map(|k| arm(k, 0.5 + 0.05 * (k as f64 / 20.0 - 1.0), 0.1, 4))
             .collect();
-        let shrunk = Outlook::of(&arms, 0, false, 100, None).unwrap().gain;
-        assert!(shrunk < 0.3 * gain(&arms, 0, 100), "{shrunk}");
-        let words = Outlook::of(&arms, 0, false, 100, Some(3600.0))
-            .unwrap()
-            .in_words();
+        let shrunk = Outlook::of(&arms, 0, 100, None).unwrap().gain;
+        assert!(shrunk < 0.01, "{shrunk}");
+        let words = Outlook::of(&arms, 0, 100, Some(3600.0)).unwrap().in_words();
         assert!(
             words.starts_with("another hour (about 100 pulls) is"),
             "{words}"

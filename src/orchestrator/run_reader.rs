@@ -100,8 +100,7 @@ impl RunReader {
         let reader = Reader::open(folder)?;
         let header = reader.header().clone();
         let resolved = ResolvedScenario::read(&header, folder)?;
-        let mut state = State::new(resolved.plan());
-        state.retire();
+        let state = State::new(resolved.plan());
         Ok(Self {
             header,
             resolved,

@@ -27,7 +27,6 @@ pub struct State {
     phase: Phase,
     first_failures: FirstFailures,
     sequence: Option<Box<dyn Schedule>>,
-    is_retired: bool,
     tally: Tally,
     evidence: Evidence,
     nodes: NodeStats,
@@ -118,7 +117,6 @@ impl State {
             plan,
             phase,
             sequence: None,
-            is_retired: false,
             tally: Tally::default(),
             nodes: NodeStats::default(),
             enforcement: None,
@@ -162,26 +160,10 @@ impl State {
         }
     }
 
-    /// No more choices will be asked for, so state that only choices need may be dropped.
-    pub(super) fn retire(&mut self) {
-        self.is_retired = true;
-        if let Phase::Playing(playing) = &mut self.phase {
-            playing.policy.retire();
-        }
-    }
-
     /// The limits of an arm, if the policy finds them itself.
     pub fn limits_of(&self, arm: ArmId) -> Option<Vec<Limit>> {
         match &self.phase {
             Phase::Playing(playing) => playing.policy.limits_of(arm),
-            Phase::Calibrating(_) => None,
-        }
-    }
-
-    /// What the policy believes about an arm at every limit, if its answer is based on that.
-    pub fn believed(&self, arm: ArmId) -> Option<Vec<Recommendation>> {
-        match &self.phase {
-            Phase::Playing(playing) => playing.policy.believed(arm),
             Phase::Calibrating(_) => None,
         }
     }
@@ -354,9 +336,6 @@ impl State {
         let outcomes = std::mem::take(&mut calibration.outcomes);
         self.first_failures.limit = limits.max();
         let mut playing = Playing::new(&self.plan, limits);
-        if self.is_retired {
-            playing.policy.retire();
-        }
         let gains = outcomes
             .iter()
             .map(|(_, seen)| seen.gain(&playing.problem.price));
@@ -484,12 +463,7 @@ impl State {
             let settle = |best: Recommendation| {
                 let settled = self.evidence.settle(best, price)?;
                 // A limit that the user asked for is not changed.
-                let settled = if at.is_some() { best } else { settled };
-                // If the policy has its own estimate for this very pair, use that.
-                let believed = playing.policy.believed(settled.pull.arm);
-                let mut believed = believed.into_iter().flatten();
-                let same = believed.find(|pair| pair.pull.limit == settled.pull.limit);
-                Some(same.unwrap_or(settled))
+                Some(if at.is_some() { best } else { settled })
             };
             let best = match at {
                 None => playing.policy.answer(None)?,

@@ -50,7 +50,6 @@ policies! {
     Ucb => ucb,
     Ts => ts,
     JointTs => joint_ts,
-    SimilarTs => similar_ts,
     Halving => halving,
     Race => race,
     Fixed => fixed,
@@ -91,9 +90,6 @@ pub trait Policy: Send {
     /// A round that was never `launched` is learned from all the same: calibration and replayed histories.
     fn observe(&mut self, round: Round, seen: Observation, rng: &mut dyn Rng);
 
-    /// No more choices will be requested, as in a report. The policy may drop what only choices need.
-    fn retire(&mut self) {}
-
     /// The best pair so far, with its interval. With a limit: the arm to use if every run gets that limit. None before the
     /// first observation. The one method about answers that a policy writes.
     ///
@@ -104,14 +100,6 @@ pub trait Policy: Send {
     /// The best pair so far.
     fn recommend(&self) -> Option<Recommendation> {
         self.answer(None)
-    }
-
-    /// Posterior estimates of an arm at every limit, if the policy has them.
-    ///
-    /// The gain of the answer is one of these, so compare it only with these. Limits that no pull of the arm has reached have
-    /// no pulls. None for an arm that the policy does not consider.
-    fn believed(&self, _arm: ArmId) -> Option<Vec<Recommendation>> {
-        None
     }
 
     /// More arms joined the problem, after those it knows; `problem` has all of them. A replay repeats this where it happened.

@@ -280,13 +280,9 @@ impl History {
         };
         let best = |(arm, _)| pairs.best_of(arm);
         let known = self.evidence().pulled().filter_map(best);
-        let arms: Vec<Recommendation> = if pairs.is_believed() {
-            known.collect()
-        } else {
-            known.filter_map(own).collect()
-        };
+        let arms: Vec<Recommendation> = known.filter_map(own).collect();
         let unpulled = self.run.state.plan().arms.saturating_sub(arms.len());
-        Outlook::of(&arms, unpulled, pairs.is_believed(), pulls as u64, seconds)
+        Outlook::of(&arms, unpulled, pulls as u64, seconds)
     }
 
     /// The reasons for this answer; if its limit is `fixed`, the default gets the same one.
@@ -336,12 +332,6 @@ impl History {
         let other = all.iter().rposition(is_other);
         let first = all.get(other.map_or(0, |place| place + 1));
         Some(first.map_or(self.rounds.len() as u64, |incumbent| incumbent.learned))
-    }
-
-    /// What the policy believes about an arm at every limit, if its answer is based on that.
-    #[doc(hidden)]
-    pub fn believed(&self, arm: ArmId) -> Option<Vec<Recommendation>> {
-        self.run.state.believed(arm)
     }
 
     /// Failures by reason.

@@ -38,8 +38,6 @@ pub struct Summary {
     pub resource: &'static str,
     /// The state of the run.
     pub status: Status,
-    /// Whether gains are a policy's posterior means, which include similar arms, and not the plain estimates.
-    pub is_believed: bool,
     /// What to use.
     pub(crate) answer: Option<Answer>,
     /// Without an answer: why, and what to change.
@@ -180,7 +178,6 @@ impl Summary {
             policy: history.policy().name().to_owned(),
             resource: history.resource().name(),
             status: Status::of(history),
-            is_believed: pairs.is_believed(),
             answer: answer(history, &pairs),
             no_answer: history.verdict().no_answer.clone(),
             front: front(history),

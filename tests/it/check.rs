@@ -143,14 +143,13 @@ pin: never
 fn who_chooses_the_instances_is_said() {
     let folder = tempfile::tempdir().unwrap();
     for (policy, how) in [
-        ("similar-ts", "chosen by the policy"),
+        ("levels", "chosen by the policy"),
         ("race", "chosen by the policy"),
         ("halving:common=true", "chosen by the policy"),
         ("halving", "one drawn each round"),
-        ("similar-ts:instances=false", "one drawn each round"),
         ("rcucb", "one drawn each round"),
         (
-            "[similar-ts, rcucb]",
+            "[levels, rcucb]",
             "chosen by the policy or drawn each round",
         ),
     ] {

@@ -62,7 +62,7 @@ fn unusual() -> Vec<Simulated> {
     let plain = |name, rounds| Simulated {
         name,
         rounds,
-        policy: "similar-ts",
+        policy: "levels",
         ..Simulated::default()
     };
     vec![

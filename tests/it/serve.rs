@@ -328,7 +328,7 @@ fn the_index_leads_to_the_live_pages() {
         name: "other",
         rounds: 20,
         is_ended: false,
-        policy: "similar-ts",
+        policy: "levels",
         ..Simulated::default()
     };
     other.write(root.path());

@@ -52,7 +52,6 @@ function answerSection(data) {
           none(rival.difference_low, `${gain(rival.difference_low)} to ${gain(rival.difference_high)}`),
           h("td", {class: "n sure"}, rival.probability === null ? "–" : rival.probability > 0.999 ? "> 99.9 %" : rival.probability >= 0.99 ? `${(100 * rival.probability).toFixed(1)} %` : percent(rival.probability))))))),
       h("p", {class: "note"}, "The probability says how likely it is that the answer really is better. It allows for the answer being the luckiest of many arms, so the difference it goes with is smaller than that of the gains. Below 75 % it is too early to tell, and no number is given."));
-    if (data.is_believed) blocks.push(h("p", {class: "note"}, `Gains of arms, here and below, are estimates of ${data.policy}: they also use what similar arms did.`));
   }
   if (answer.default_words) blocks.push(h("p", {class: "note", id: "default"}, `Compared with the default: ${answer.default_words}.`));
   if (answer.path.length) blocks.push(...pathTable(answer.path));
@@ -156,7 +155,7 @@ function limitSection(data) {
     }),
     chart({
       id: "gain-by-limit", title: "Gain by limit", legend: key,
-      note: data.is_believed ? `The gain of an arm with each limit that one of its pulls reached, as ${data.policy} estimates it, with its 95 % band.` : "What an arm would gain with each limit, from all pulls that reached it, with its 95 % band.",
+      note: "What an arm would gain with each limit, from all pulls that reached it, with its 95 % band.",
       draw: ({colours}) => ({
         x: limitsFor("limit"), y: {label: "gain", ...gainDomain(shown)},
         marks: [
@@ -183,7 +182,7 @@ function limitSection(data) {
     const names = ["reward", "cost", "penalty"];
     charts.push(chart({
       id: "parts", title: "What the gain is made of", legend: (colours) => [...names.map((label, place) => ({label, colour: colours.series[place], fill: 0.85})), {label: "gain", colour: colours.ink, symbol: "circle"}],
-      note: `Per pull, each arm at its own best limit: rewards, minus the cost of what was consumed, minus the penalty of pulls that were censored or failed.${data.is_believed ? " These are means over its own pulls, so the sum may differ from the estimated gain." : ""}`,
+      note: "Per pull, each arm at its own best limit: rewards, minus the cost of what was consumed, minus the penalty of pulls that were censored or failed.",
       draw: ({colours}) => ({
         marginLeft: 110, height: 80 + split.length * 38, x: {label: "per pull"}, y: {label: null, domain: split.map(named), grid: false, tickFormat: (arm) => tiny(armName(data, arm))},
         marks: [

@@ -274,7 +274,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let scenario = scenario(folder.path());
         let holdouts = Holdout::random_halves(&scenario, 3, 7).unwrap();
-        for name in ["levels", "similar-ts", "halving:common=true", "rcucb"] {
+        for name in ["levels", "race", "halving:common=true", "rcucb"] {
             let kind = PolicyKind::parse(name).unwrap();
             for (half, holdout) in (0..).zip(&holdouts) {
                 let points: Vec<f64> = [0.1, 1.0, 10.0].map(|b| b * holdout.sweep).into();

@@ -196,7 +196,7 @@ fn every_policy_says_why_with_numbers_that_mean_something_and_what_else_could_be
 
 #[test]
 fn draws_lie_around_what_is_said_to_be_believed() {
-    for name in ["ts", "joint-ts", "similar-ts:sure=1"] {
+    for name in ["ts", "joint-ts"] {
         let choices = explained(name, 6, true, 1);
         let runner_ups = choices.iter().filter_map(|(explanation, _)| {
             explanation
@@ -221,31 +221,6 @@ fn draws_lie_around_what_is_said_to_be_believed() {
             within.len()
         );
     }
-}
-
-#[test]
-fn an_arm_that_climbs_says_where_it_is_compared() {
-    let choices = explained("similar-ts", 80, true, 1);
-    let climbing = choices.iter().find(|(explanation, _)| {
-        explanation
-            .chosen
-            .is_some_and(|chosen| chosen.compared_at > chosen.pull.limit)
-    });
-    let (explanation, text) = climbing.expect("arms climb");
-    assert!(text.contains("where arms are compared"), "{text}");
-    // The first run of an arm has no count, but a draw.
-    let first = choices.iter().find(|(explanation, _)| {
-        explanation.why == Why::Sample
-            && explanation
-                .chosen
-                .is_some_and(|chosen| chosen.arm_count == 0)
-    });
-    let (_, text) = first.expect("some arm runs for the first time");
-    assert!(
-        text.contains("drawn gain ") && text.contains("from 0 pulls"),
-        "{text}"
-    );
-    assert_eq!(explanation.why, Why::Sample);
 }
 
 #[test]
