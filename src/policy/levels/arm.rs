@@ -43,11 +43,6 @@ impl Cell {
         (self.has_ended() || has_outlived).then_some(f64::from(self.gain))
     }
 
-    /// The first level in which it may end.
-    pub(super) fn first_open(self) -> usize {
-        usize::from(self.outlived.max(self.assumed))
-    }
-
     /// The levels that it is known to have reached and left, and whether it ended there.
     pub(super) fn reached(self) -> impl Iterator<Item = (usize, bool)> {
         let until = if self.has_ended() {
@@ -109,6 +104,24 @@ impl Arm {
     /// What is known of the first pass, by position. Later passes meet the same instances.
     pub(super) fn first_pass(&self, instances: usize) -> &[Cell] {
         &self.cells[..self.cells.len().min(instances)]
+    }
+
+    /// What changed in a level in what a run is worth, on every instance of the first pass that it has met there, where one
+    /// that reaches a level is worth what is `ahead`.
+    pub(super) fn changes(
+        &self,
+        level: usize,
+        instances: usize,
+        ahead: &[f64; MOST + 1],
+    ) -> impl Iterator<Item = f64> {
+        let met = (self.met[level] as usize).min(instances);
+        self.cells[..met]
+            .iter()
+            .map(move |cell| match usize::from(cell.ended) {
+                ended if ended < level => 0.0,
+                ended if ended == level => f64::from(cell.gain) - ahead[level],
+                _ => ahead[level + 1] - ahead[level],
+            })
     }
 
     /// How many levels it outlived at this position.

@@ -1,12 +1,13 @@
-//! What is believed of every arm: a survival model in discrete time, with effects of arms and of instances.
+//! What is believed of every arm: a linear model of what changes, level by level, in what a run is worth.
 //!
-//! In every level, a run that reaches it ends in it with some chance, the hazard. Its log odds are what is usual in the level +
-//! an effect of the instance + an effect of the arm. The effects of one arm have a joint normal prior across levels, and so have those
-//! of one instance: what short limits say about long ones is as much as the covariance, which is learned, says. Hazards are
-//! conditional on having come so far, so a run that was cut off counts for the levels that it outlived, and biases nothing.
+//! While a run goes on it is worth what the usual run brings that has come so far ([`ahead`](Belief::ahead)). In a level it ends and brings its gain, or
+//! it outlives the level and is worth less. The changes of a run add up to what it brings, whatever `ahead` is. With what is usual
+//! they are small where nearly every run ends, and those in different levels are uncorrelated.
 //!
-//! What an arm brings is the average over all instances: what its run brought where it has ended or met the largest limit, and
-//! what the hazards lead to expect elsewhere. So an arm that has met every instance is known exactly.
+//! A change is the effect of the instance in the level + the effect of the arm + noise. The effects of one arm have a joint normal prior
+//! across levels: what short limits say about long ones is as much as the covariance, which is learned, says. Of each arm
+//! and level only the instances that it has met count, a prefix of the one sequence, so nothing depends on which runs happened to end early. Means
+//! over a prefix become exact with its length, so an arm that has met every instance is known exactly.
 
 use super::arm::{Arm, Shown};
 
@@ -17,17 +18,14 @@ pub(super) const MOST: usize = 9;
 pub(super) type Vector = [f64; MOST];
 pub(super) type Matrix = [Vector; MOST];
 
-/// Standard deviation of effects a priori, in log odds, and their correlation in neighbouring levels: of arms, of instances.
-pub(super) const ARMS: (f64, f64) = (0.7, 0.8);
-pub(super) const INSTANCES: (f64, f64) = (1.5, 0.8);
-/// Log odds of ending in a level a priori.
-pub(super) const USUAL: f64 = -2.0;
-/// In one step of Newton's method, log odds change by no more than this.
-const STEP: f64 = 2.0;
 /// Repeated runs that differ by a smaller variance are the same.
 const EXACT: f64 = 1e-6;
 /// Keeps an exact observation from dividing by zero.
-const TINY: f64 = 1e-9;
+const TINY: f64 = 1e-18;
+/// The variance of the effects of arms a priori, as a part of that of all changes: in the lowest level, and in the others.
+const ARMS: (f64, f64) = (0.03, 0.008);
+/// Their correlation in neighbouring levels.
+const CORRELATION: f64 = 0.6;
 
 /// What is believed.
 #[derive(Debug, Clone)]
@@ -36,18 +34,31 @@ pub(super) struct Belief {
     /// Instances of one pass through the sequence.
     pub(super) instances: usize,
     pub(super) arms: Vec<Arm>,
-    /// Covariance of the effects of an arm, and of an instance.
-    pub(super) covariance: Matrix,
-    pub(super) instance_covariance: Matrix,
-    /// Log odds of ending in a level, for the usual arm and instance.
-    pub(super) usual: Vector,
-    /// Posterior means of the effects of every instance, in the order of the sequence, and what they make of the odds.
-    pub(super) effects: Vec<Vector>,
-    pub(super) odds: Vec<Vector>,
+    /// What arms share, as it was fitted last.
+    pub(super) common: Common,
     /// What a run brings that ends in a level: number of runs and sum.
-    pub(super) brings: [(f64, f64); MOST],
+    brings: [(f64, f64); MOST],
     /// Pairs of runs of the same arm on the same instance, and the sum of their squared differences.
     repeats: (f64, f64),
+}
+
+/// What all arms share.
+#[derive(Debug, Clone)]
+pub(super) struct Common {
+    /// What a run is worth that reaches each level; nothing past the last one.
+    pub(super) ahead: [f64; MOST + 1],
+    /// Variance of changes in each level.
+    pub(super) scale: Vector,
+    /// The same that effects do not explain.
+    pub(super) noise: Vector,
+    /// Variance of the effects of instances.
+    pub(super) spread: Vector,
+    /// Covariance of the effects of an arm.
+    pub(super) covariance: Matrix,
+    /// Effects of the first instances of the sequence, summed up: of none, of one, of two, ... And the variance of one
+    /// run on each of them around that, summed up too.
+    pub(super) effects: Vec<Vector>,
+    pub(super) doubts: Vec<Vector>,
 }
 
 impl Belief {
@@ -56,15 +67,20 @@ impl Belief {
             levels,
             instances,
             arms: vec![],
-            covariance: autoregressive(ARMS),
-            instance_covariance: autoregressive(INSTANCES),
-            usual: [USUAL; MOST],
-            effects: vec![[0.0; MOST]; instances],
-            odds: vec![[USUAL.exp(); MOST]; instances],
+            common: Common {
+                ahead: [0.0; MOST + 1],
+                scale: [0.0; MOST],
+                noise: [0.0; MOST],
+                spread: [0.0; MOST],
+                covariance: [[0.0; MOST]; MOST],
+                effects: vec![[0.0; MOST]; instances + 1],
+                doubts: vec![[0.0; MOST]; instances + 1],
+            },
             brings: [(0.0, 0.0); MOST],
             repeats: (0.0, 0.0),
         };
         belief.add_arms(arms);
+        belief.fit();
         belief
     }
 
@@ -115,30 +131,44 @@ impl Belief {
         self.arms[arm].brings = self.predict(&self.arms[arm]);
     }
 
-    /// Effects of an arm given its runs: a step of Newton's method from those it had.
+    /// Effects of an arm given its runs.
     pub(super) fn fit_arm(&mut self, arm: usize) {
-        let of_arm = &self.arms[arm];
-        let factors = of_arm.effects.map(f64::exp);
-        let mut trials = [Trials::default(); MOST];
-        for (cell, odds) in of_arm.first_pass(self.instances).iter().zip(&self.odds) {
-            for (level, has_ended) in cell.reached() {
-                trials[level].count(odds[level] * factors[level], has_ended);
-            }
+        let (of_arm, common) = (&self.arms[arm], &self.common);
+        let mut sums = [0.0; MOST];
+        for (level, sum) in sums.iter_mut().enumerate().take(self.levels) {
+            let changes = of_arm.changes(level, self.instances, &common.ahead);
+            *sum = changes.sum();
         }
-        let effects = of_arm.effects;
-        self.arms[arm].seen = std::array::from_fn(|level| trials[level].seen(effects[level]));
+        let seen = |level: usize| {
+            let met = self.met(of_arm, level);
+            let mean = (sums[level] - common.effects[met][level]) / met as f64;
+            (met > 0).then(|| (mean, self.doubt(level, met)))
+        };
+        self.arms[arm].seen = std::array::from_fn(seen);
         self.arms[arm].effects = self.posterior(&self.arms[arm]).0;
+    }
+
+    /// How many instances of one pass an arm has met at a level.
+    fn met(&self, arm: &Arm, level: usize) -> usize {
+        (arm.met[level] as usize).min(self.instances)
+    }
+
+    /// Variance of the mean change over so many instances around that over all of them.
+    fn doubt(&self, level: usize, met: usize) -> f64 {
+        let (met_count, all) = (met as f64, self.instances as f64);
+        self.common.doubts[met][level] / (met_count * met_count) * (1.0 - met_count / all)
     }
 
     /// Posterior mean and covariance of an arm's effects.
     pub(super) fn posterior(&self, arm: &Arm) -> (Vector, Matrix) {
         let seen = |level: usize| arm.seen[level];
-        let (mean, covariance, _) = updated(arm.expected, self.covariance, self.levels, seen);
+        let covariance = self.common.covariance;
+        let (mean, covariance, _) = updated(arm.expected, covariance, self.levels, seen);
         (mean, covariance)
     }
 
     /// What a run brings that ends in each level, on average.
-    fn usually_brings(&self) -> Vector {
+    pub(super) fn usually_brings(&self) -> Vector {
         let (runs, sum) = (self.brings.iter()).fold((1.0, 1.0), |(runs, sum), of_level| {
             (runs + of_level.0, sum + of_level.1)
         });
@@ -148,42 +178,28 @@ impl Belief {
 
     /// What an arm brings over all instances.
     pub(super) fn predict(&self, arm: &Arm) -> Brings {
-        let factors = arm.effects.map(f64::exp);
-        let usual = self.usually_brings();
-        let (within, first_pass) = (self.repeat_variance(), arm.first_pass(self.instances));
-        let (mut sum, mut variance, mut slope) = (0.0, 0.0, [0.0; MOST]);
-        for (position, odds) in self.odds.iter().enumerate() {
+        let (instances, within) = (self.instances as f64, self.repeat_variance());
+        let (mut known, mut runs, mut repeated) = (0.0, 0.0, 0.0);
+        for position in 0..arm.first_pass(self.instances).len() {
             if let Some((count, gain)) = arm.brought(position, self.levels) {
-                sum += gain;
-                variance += within / count;
-                continue;
+                known += gain;
+                runs += 1.0;
+                repeated += within / count;
             }
-            let from = first_pass.get(position).map_or(0, |cell| cell.first_open());
-            let hazards: Vector = std::array::from_fn(|level| hazard(odds[level] * factors[level]));
-            // What a run brings that reaches a level, and the square of that.
-            let (mut ahead, mut square) = ([0.0; MOST + 1], 0.0);
-            for level in (from..self.levels).rev() {
-                let (ends, lives) = (hazards[level], 1.0 - hazards[level]);
-                ahead[level] = ends * usual[level] + lives * ahead[level + 1];
-                square = ends * usual[level] * usual[level] + lives * square;
-            }
-            let mut reaches = 1.0;
-            for level in from..self.levels {
-                let (ends, lives) = (hazards[level], 1.0 - hazards[level]);
-                slope[level] += reaches * ends * lives * (usual[level] - ahead[level + 1]);
-                reaches *= lives;
-            }
-            sum += ahead[from];
-            variance += square - ahead[from] * ahead[from];
         }
-        let count = self.instances as f64;
-        let slope = slope.map(|slope| slope / count);
         let (_, covariance) = self.posterior(arm);
-        let with_effects = covariance.map(|row| dot(&row, &slope));
+        let of_instances = &self.common.effects[self.instances];
+        let effects = (arm.effects.iter().zip(of_instances)).take(self.levels);
+        let total = effects.map(|(arm, all)| arm + all / instances).sum::<f64>();
+        // What is not known brings at least nothing, and at most what a run brings that ends at once.
+        let most = self.usually_brings()[0].max(self.common.ahead[0]);
+        let between = (known, known + (instances - runs) * most);
+        let mean =
+            (self.common.ahead[0] + total).clamp(between.0 / instances, between.1 / instances);
+        let variance = covariance.iter().flatten().sum::<f64>().max(0.0);
         Brings {
-            mean: sum / count,
-            variance: (variance / (count * count) + dot(&with_effects, &slope)).max(0.0),
-            slope,
+            mean,
+            variance: variance + repeated / (instances * instances),
         }
     }
 
@@ -198,19 +214,21 @@ impl Belief {
         let (_, covariance) = self.posterior(of_arm);
         let mut best: Option<(f64, usize)> = None;
         for level in levels {
-            let met = of_arm.met[level] as usize;
-            let odds = &self.odds[met % self.instances];
-            let from = of_arm.outlived(met).min(level);
-            let mut covariance = covariance;
-            let (mut reduction, mut reaches) = (0.0, 1.0);
+            let position = of_arm.met[level] as usize;
+            let from = of_arm.outlived(position).min(level);
+            let (mut covariance, mut reduction) = (covariance, 0.0);
             for below in from..=level {
-                let hazard = hazard(odds[below] * of_arm.effects[below].exp());
-                let information = reaches * hazard * (1.0 - hazard);
+                let met = self.met(of_arm, below);
+                let after = self.doubt(below, (met + 1).min(self.instances)).max(TINY);
+                let before = if met == 0 {
+                    0.0
+                } else {
+                    1.0 / self.doubt(below, met).max(TINY)
+                };
                 let column = covariance.map(|row| row[below]);
-                let total = column[below] + 1.0 / information.max(TINY);
-                reduction += dot(&column, &of_arm.brings.slope).powi(2) / total;
+                let total = column[below] + 1.0 / (1.0 / after - before).max(TINY);
+                reduction += column.iter().sum::<f64>().powi(2) / total;
                 condition(&mut covariance, self.levels, &column, total);
-                reaches *= 1.0 - hazard;
             }
             let value = reduction / cost(from, level);
             if best.is_none_or(|(most, _)| value > most) {
@@ -248,46 +266,19 @@ impl Belief {
 pub(super) struct Brings {
     pub(super) mean: f64,
     pub(super) variance: f64,
-    /// How the mean depends on the effects of the arm.
-    slope: Vector,
 }
 
-/// Runs that reached a level, as they bear on an effect: score and information of the likelihood.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Trials {
-    pub(super) score: f64,
-    pub(super) information: f64,
-}
-
-impl Trials {
-    pub(super) fn count(&mut self, odds: f64, has_ended: bool) {
-        let hazard = hazard(odds);
-        self.score += f64::from(u8::from(has_ended)) - hazard;
-        self.information += hazard * (1.0 - hazard);
-    }
-
-    /// What they say about the effect by themselves, as an observation with a variance, if there were any.
-    pub(super) fn seen(&self, effect: f64) -> Option<(f64, f64)> {
-        let step = (self.score / self.information).clamp(-STEP, STEP);
-        (self.information > 0.0).then(|| (effect + step, 1.0 / self.information))
-    }
-}
-
-fn hazard(odds: f64) -> f64 {
-    odds / (1.0 + odds)
-}
-
-fn dot(a: &Vector, b: &Vector) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-/// A standard deviation in every level, and a correlation that falls with their distance.
-pub(super) fn autoregressive((deviation, correlation): (f64, f64)) -> Matrix {
-    std::array::from_fn(|a| {
-        std::array::from_fn(|b| {
-            deviation * deviation * correlation.powi((a.abs_diff(b) as u32).cast_signed())
-        })
-    })
+/// Covariance of the effects of an arm a priori, where changes have these variances. Past the last level it is 0.
+pub(super) fn prior(scale: &Vector) -> Matrix {
+    let deviation = |level: usize| {
+        let part = if level == 0 { ARMS.0 } else { ARMS.1 };
+        (part * scale[level]).sqrt()
+    };
+    let of = |a: usize, b: usize| {
+        let distance = (a.abs_diff(b) as u32).cast_signed();
+        deviation(a) * deviation(b) * CORRELATION.powi(distance)
+    };
+    std::array::from_fn(|a| std::array::from_fn(|b| of(a, b)))
 }
 
 /// Posterior mean and covariance of effects, one level after the other, given what was `seen` of each and with what variance;
@@ -386,6 +377,73 @@ mod tests {
         let largest = means().fold(0.0, f64::max);
         let smallest = means().fold(1.0, f64::min);
         assert!(largest - smallest < 0.01, "{smallest} to {largest}");
+    }
+
+    /// All arms are alike, but only two of them were run to the end. Many instances are hopeless, so those that are left at long
+    /// limits are harder than most.
+    #[test]
+    fn arms_known_at_short_limits_only_are_not_taken_for_hopeless_at_long_ones() {
+        let (arms, instances) = (12, 60);
+        let mut belief = Belief::new(arms, 3, instances);
+        for arm in 0..arms {
+            for instance in 0..instances {
+                let level = match instance % 5 {
+                    0 => 0,
+                    1 => (arm + instance) % 2 + 1,
+                    2 => 2,
+                    _ => 3,
+                };
+                let known = if arm < 2 { 3 } else { 1 };
+                let shown = if level < known {
+                    Shown::Ended { level, gain: 1.0 }
+                } else {
+                    Shown::Outlived {
+                        levels: known,
+                        assumed: known,
+                    }
+                };
+                belief.learn(arm, instance, shown);
+            }
+        }
+        belief.fit();
+        for arm in &belief.arms {
+            let mean = arm.brings.mean;
+            assert!((mean - 0.6).abs() < 0.05, "{mean}");
+        }
+    }
+
+    /// Runs are worth something other than usual, and yet an arm that has met every instance is known.
+    #[test]
+    fn changes_of_an_arm_that_met_everything_add_up_to_what_it_brings() {
+        let mut belief = Belief::new(3, 3, 30);
+        let mut sums = [0.0; 3];
+        for (arm, sum) in sums.iter_mut().enumerate() {
+            for position in 0..30 {
+                let level = (position * (arm + 3)) % 4;
+                let gain = 0.9 - 0.1 * level as f64;
+                if level < 3 {
+                    *sum += gain / 30.0;
+                    belief.learn(arm, position, Shown::Ended { level, gain });
+                } else {
+                    belief.learn(
+                        arm,
+                        position,
+                        Shown::Outlived {
+                            levels: 3,
+                            assumed: 3,
+                        },
+                    );
+                }
+            }
+        }
+        belief.fit();
+        for (arm, sum) in belief.arms.iter().zip(sums) {
+            let total: f64 = arm.effects.iter().sum::<f64>()
+                + belief.common.ahead[0]
+                + belief.common.effects[30].iter().sum::<f64>() / 30.0;
+            assert!((total - sum).abs() < 1e-6, "{total} instead of {sum}");
+            assert!(arm.brings.variance < 1e-9);
+        }
     }
 
     /// Of the instances that were met, half are hopeless and half are easy. So are probably those that were not.

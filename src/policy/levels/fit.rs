@@ -1,31 +1,49 @@
-//! Fits what all arms share: what is usual, the effects of instances, and how effects vary.
+//! Fits what all arms share: what a run is worth, the effects of instances, and how effects vary.
 
-use super::belief::{
-    ARMS, Belief, INSTANCES, MOST, Matrix, Trials, USUAL, Vector, autoregressive, updated,
-};
+use super::arm::Arm;
+use super::belief::{Belief, MOST, Matrix, Vector, prior};
 
 /// Rounds of the fit: each takes the others' last values as given.
 const SWEEPS: usize = 3;
-/// Arms or instances that a prior covariance counts for.
-pub(super) const COVARIANCE_WEIGHT: f64 = 4.0;
+/// The chance to end in a level a priori; it counts for one run.
+const HAZARD: f64 = 0.2;
+/// The parts of the variance of changes that are noise and the effects of instances a priori, and how many runs and
+/// instances that counts for.
+const NOISE: (f64, f64) = (0.6, 10.0);
+const SPREAD: (f64, f64) = (0.4, 3.0);
+/// Instances differ at least by this part.
+const LEAST_SPREAD: f64 = 1e-3;
+/// At least this part of the observations is left to learn the noise from.
+const LEAST_FREE: f64 = 0.2;
+/// Arms that a prior covariance counts for.
+const COVARIANCE_WEIGHT: f64 = 4.0;
 
 impl Belief {
     /// Fits everything that arms share, then all arms.
     pub(super) fn fit(&mut self) {
-        let has_data = |belief: &Self, arm: &usize| belief.arms[*arm].has_data();
         let seen: Vec<usize> = (0..self.arms.len())
-            .filter(|arm| has_data(self, arm))
+            .filter(|arm| self.arms[*arm].has_data())
             .collect();
+        self.fit_worth(&seen);
+        for arm in &seen {
+            self.fit_arm(*arm);
+        }
         for _ in 0..SWEEPS {
-            self.fit_instances(&seen);
-            let mut scatter = Scatter::new(ARMS);
+            let mut explained = self.fit_instances(&seen);
+            let mut scatter = Scatter::new(&prior(&self.common.scale));
             for arm in &seen {
                 self.fit_arm(*arm);
                 let of_arm = &self.arms[*arm];
+                let left = self.posterior(of_arm).1;
                 let own = |level: usize| of_arm.effects[level] - of_arm.expected[level];
-                scatter.add(&std::array::from_fn(own), &self.posterior(of_arm).1);
+                scatter.add(&std::array::from_fn(own), &left);
+                for (level, explained) in explained.iter_mut().enumerate().take(self.levels) {
+                    let part = left[level][level] / self.common.covariance[level][level];
+                    *explained += (1.0 - part).clamp(0.0, 1.0);
+                }
             }
-            self.covariance = scatter.mean();
+            self.fit_noise(&seen, &explained);
+            self.common.covariance = scatter.mean();
         }
         for arm in seen {
             self.arms[arm].brings = self.predict(&self.arms[arm]);
@@ -44,50 +62,103 @@ impl Belief {
         }
     }
 
-    /// What is usual in each level and the effects of instances, given those of arms: a step of Newton's method.
-    fn fit_instances(&mut self, seen: &[usize]) {
-        let mut trials = vec![[Trials::default(); MOST]; self.instances];
-        for arm in seen.iter().map(|arm| &self.arms[*arm]) {
-            let factors = arm.effects.map(f64::exp);
-            for (place, cell) in arm.first_pass(self.instances).iter().enumerate() {
+    fn changes<'a>(&'a self, arm: &'a Arm, level: usize) -> impl Iterator<Item = f64> + 'a {
+        arm.changes(level, self.instances, &self.common.ahead)
+    }
+
+    /// What runs are worth, and how much that changes in each level.
+    fn fit_worth(&mut self, seen: &[usize]) {
+        let mut hazards = [(HAZARD, 1.0); MOST];
+        for arm in seen {
+            for cell in self.arms[*arm].first_pass(self.instances) {
                 for (level, has_ended) in cell.reached() {
-                    let odds = self.odds[place][level] * factors[level];
-                    trials[place][level].count(odds, has_ended);
+                    hazards[level].0 += f64::from(u8::from(has_ended));
+                    hazards[level].1 += 1.0;
                 }
             }
         }
-        let step = |level: usize| {
-            let score: f64 = trials.iter().map(|of| of[level].score).sum();
-            let information: f64 = trials.iter().map(|of| of[level].information).sum();
-            // With one unit of information about what is usual a priori.
-            ((score + USUAL - self.usual[level]) / (information + 1.0)).clamp(-1.0, 1.0)
-        };
-        let steps: Vector = std::array::from_fn(step);
-        self.usual = std::array::from_fn(|level| self.usual[level] + steps[level]);
-        let (mut scatter, mut met) = (Scatter::new(INSTANCES), vec![]);
-        for (place, trials) in trials.iter().enumerate() {
-            let before = self.effects[place];
-            // What is usual is no effect of the instance.
-            let seen = |level: usize| {
-                let (seen, variance) = trials[level].seen(before[level])?;
-                Some((seen - steps[level], variance))
-            };
-            let (effects, covariance, _) =
-                updated([0.0; MOST], self.instance_covariance, self.levels, seen);
-            if trials[0].information > 0.0 {
-                scatter.add(&effects, &covariance);
-                met.push(place);
-            }
-            self.effects[place] = effects;
-            self.odds[place] =
-                std::array::from_fn(|level| (self.usual[level] + effects[level]).exp());
+        let hazards = hazards.map(|(ended, reached)| ended / reached);
+        let usual = self.usually_brings();
+        let mut ahead = [0.0; MOST + 1];
+        for level in (0..self.levels).rev() {
+            ahead[level] =
+                hazards[level] * usual[level] + (1.0 - hazards[level]) * ahead[level + 1];
         }
-        self.instance_covariance = scatter.mean();
-        // An instance that was never met is not a usual one: it is as easy or as hard as any other.
-        let is_unmet = |place: &usize| trials[*place][0].information == 0.0;
-        let unmet = (0..self.instances).filter(is_unmet);
-        for (place, like) in unmet.zip(met.iter().cycle()) {
-            self.odds[place] = self.odds[*like];
+        self.common.ahead = ahead;
+        for level in 0..self.levels {
+            let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+            for change in seen
+                .iter()
+                .flat_map(|arm| self.changes(&self.arms[*arm], level))
+            {
+                count += 1.0;
+                sum += change;
+                squares += change * change;
+            }
+            let among = (squares - sum * sum / f64::max(count, 1.0)).max(0.0);
+            let hazard = hazards[level];
+            let expected = hazard * (1.0 - hazard) * (usual[level] - ahead[level + 1]).powi(2);
+            let scale = (among + NOISE.1 * expected) / (count + NOISE.1);
+            if self.common.scale[level] == 0.0 {
+                self.common.noise[level] = NOISE.0 * scale;
+                self.common.spread[level] = SPREAD.0 * scale;
+            }
+            self.common.scale[level] = scale;
+        }
+        if seen.is_empty() {
+            self.common.covariance = prior(&self.common.scale);
+        }
+    }
+
+    /// Effects of instances, given those of arms. Returns how many observations they explain in each level.
+    fn fit_instances(&mut self, seen: &[usize]) -> Vector {
+        let mut explained = [0.0; MOST];
+        for (level, explained) in explained.iter_mut().enumerate().take(self.levels) {
+            let mut sums = vec![(0.0, 0.0); self.instances];
+            for arm in seen.iter().map(|arm| &self.arms[*arm]) {
+                let changes = self.changes(arm, level);
+                for ((sum, count), change) in sums.iter_mut().zip(changes) {
+                    *sum += change - arm.effects[level];
+                    *count += 1.0;
+                }
+            }
+            let common = &mut self.common;
+            let met = sums.iter().take_while(|(_, count)| *count > 0.0).count();
+            let usual = common.effects[met][level] / (met as f64 + 1.0);
+            let (noise, spread) = (common.noise[level], common.spread[level]);
+            let mut differ = SPREAD.1 * SPREAD.0 * common.scale[level];
+            for (position, (sum, count)) in sums.into_iter().enumerate() {
+                let precision = 1.0 / spread + count / noise;
+                let effect = (usual / spread + sum / noise) / precision;
+                common.effects[position + 1][level] = common.effects[position][level] + effect;
+                common.doubts[position + 1][level] =
+                    common.doubts[position][level] + noise + 1.0 / precision;
+                if position < met {
+                    differ += (effect - usual).powi(2) + 1.0 / precision;
+                    *explained += 1.0 - 1.0 / (precision * spread);
+                }
+            }
+            common.spread[level] =
+                (differ / (met as f64 + SPREAD.1)).max(LEAST_SPREAD * common.scale[level]);
+        }
+        explained
+    }
+
+    /// The noise: what effects do not explain.
+    fn fit_noise(&mut self, seen: &[usize], explained: &Vector) {
+        for level in 0..self.levels {
+            let (mut squares, mut count) = (0.0, 0.0);
+            for arm in seen.iter().map(|arm| &self.arms[*arm]) {
+                let of_instances = self.common.effects.windows(2);
+                for (change, pair) in self.changes(arm, level).zip(of_instances) {
+                    let left = change - arm.effects[level] - (pair[1][level] - pair[0][level]);
+                    squares += left * left;
+                    count += 1.0;
+                }
+            }
+            let free = f64::max(count - explained[level], LEAST_FREE * count);
+            let prior = NOISE.1 * NOISE.0 * self.common.scale[level];
+            self.common.noise[level] = (squares + prior) / (free + NOISE.1);
         }
     }
 }
@@ -99,10 +170,10 @@ pub(super) struct Scatter {
 }
 
 impl Scatter {
-    /// What is assumed before, a standard deviation and a correlation of neighbouring levels, counts for some.
-    pub(super) fn new(prior: (f64, f64)) -> Self {
+    /// What is assumed before counts for some.
+    pub(super) fn new(prior: &Matrix) -> Self {
         Self {
-            sum: scaled(&autoregressive(prior), COVARIANCE_WEIGHT),
+            sum: scaled(prior, COVARIANCE_WEIGHT),
             count: COVARIANCE_WEIGHT,
         }
     }

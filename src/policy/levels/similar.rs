@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::arm::Arm;
-use super::belief::{ARMS, Belief, MOST, Matrix, Vector, autoregressive, updated};
+use super::belief::{Belief, MOST, Matrix, Vector, prior, updated};
 use super::fit::{Scatter, scaled};
 use crate::policy::leaf_pool::LeafPool;
 use crate::space::Space;
@@ -36,7 +36,7 @@ impl Similar {
         Some(Self {
             space: Arc::clone(space),
             next: 1,
-            covariance: autoregressive(ARMS),
+            covariance: [[0.0; MOST]; MOST],
         })
     }
 
@@ -112,8 +112,9 @@ impl Similar {
     /// Fits the covariance without parameters, and returns what every arm is worth by its own runs; 0 without any.
     fn fit(&mut self, belief: &Belief, seen: &[u32]) -> Vec<f64> {
         let mut worth = vec![0.0; belief.arms.len()];
+        self.covariance = prior(&belief.common.scale);
         for _ in 0..2 {
-            let mut scatter = Scatter::new(ARMS);
+            let mut scatter = Scatter::new(&prior(&belief.common.scale));
             for place in seen {
                 let arm = &belief.arms[*place as usize];
                 let of_arm = |level: usize| arm.seen[level];
