@@ -67,7 +67,7 @@ impl Gamma {
 }
 
 /// Gamma(shape, 1) for any shape above 0: below 1 by the boost U^(1/shape) of a draw one shape up.
-pub(super) fn draw_gamma(shape: f64, rng: &mut Pcg64Mcg) -> f64 {
+fn draw_gamma(shape: f64, rng: &mut Pcg64Mcg) -> f64 {
     if shape >= 1.0 {
         return Gamma::new(shape).draw(rng);
     }

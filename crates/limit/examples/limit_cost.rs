@@ -1,8 +1,8 @@
 //! What running `true` under limits costs compared with starting it plainly, in one interleaved measurement.
 //!
-//! `cargo run --release -p captime-limit --features tokio --example limit_cost -- [COUNT] [BALLAST_MIB]` prints one JSON object: medians in
-//! microseconds of a plain spawn (`posix_spawn` and wait) and of [`Supervisor::run`] at each level and containment, from a parent that holds
-//! BALLAST_MIB of memory.
+//! `cargo run --release -p captime-limit --features tokio --example limit_cost -- [COUNT] [BALLAST_MIB] [CONTAIN]` prints one JSON object:
+//! medians in microseconds of a plain spawn (`posix_spawn` and wait) and of [`Supervisor::run`] at each level and containment, or only at
+//! CONTAIN, from a parent that holds BALLAST_MIB of memory.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -26,13 +26,18 @@ async fn measure() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let count: usize = arguments.next().map_or(Ok(200), |text| text.parse())?;
     let mebibytes: usize = arguments.next().map_or(Ok(0), |text| text.parse())?;
+    let only = arguments.next().map(|text| text.parse::<Contain>());
+    let only = only.transpose().map_err(|()| "no such containment")?;
     let mut ballast = vec![0_u8; mebibytes << 20];
     for page in ballast.chunks_mut(4096) {
         page[0] = 1;
     }
     let mut slots = Vec::new();
     for level in [Level::Cgroup2, Level::Subreaper] {
-        for contain in [Contain::Off, Contain::Pids, Contain::Full] {
+        for contain in Contain::ALL {
+            if only.is_some_and(|only| only != contain) {
+                continue;
+            }
             let setup = Setup {
                 level: Some(level),
                 contain: Some(contain),

@@ -47,6 +47,8 @@ pub(super) struct Alarm {
 
 /// How long after the moment in question: enough for a process that is not stopped to have set the next one.
 const ALARM_DELAY: Duration = Duration::from_millis(20);
+/// An alarm may ring this much too early, or the kernel would have to be asked twice for most runs.
+const ALARM_SLACK: Duration = Duration::from_millis(5);
 
 impl Alarm {
     /// One that is not set. Does nothing if the kernel grants no timer.
@@ -64,9 +66,10 @@ impl Alarm {
 
     /// Sets it, in place of the moment it was set to before.
     pub(super) fn set(&mut self, moment: Instant) {
-        if self.moment.replace(moment) == Some(moment) {
+        if (self.moment).is_some_and(|set| set <= moment && moment.since(set) <= ALARM_SLACK) {
             return;
         }
+        self.moment = Some(moment);
         let at = moment.after(ALARM_DELAY).0;
         let at = TimeSpec::new(
             at.as_secs().min(1 << 40).cast_signed(),

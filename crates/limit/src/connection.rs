@@ -308,7 +308,13 @@ impl Connection {
                     has_ended = true;
                     break;
                 }
-                Ok(count) => self.inbox.extend_from_slice(&buffer[..count]),
+                Ok(count) => {
+                    self.inbox.extend_from_slice(&buffer[..count]);
+                    // There was no more.
+                    if count < buffer.len() {
+                        break;
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(_) => {

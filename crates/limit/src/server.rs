@@ -1,7 +1,7 @@
 //! The supervisor process: small, one command at a time, it ends everything when the main process goes away.
 
 use std::ffi::OsString;
-use std::io::{PipeReader, Read, Write};
+use std::io::{ErrorKind, PipeReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
@@ -71,6 +71,7 @@ fn start(level: Option<Level>, contain: Contain) -> std::io::Result<()> {
     };
     if let Some(supervisor) = forked {
         drop((life, tell_facts, stdin));
+        sys::sleep_through_continuation();
         socket.write_all(&wire::frame(Frame::Process, &supervisor.to_le_bytes()))?;
         // Now it may write to the socket itself.
         hold_life.write_all(&[0])?;
@@ -167,33 +168,35 @@ fn answer_requests(
     loop {
         let mut watched = line.watched();
         sys::wait(&mut watched, None)?;
-        let is_ready = sys::is_ready(&watched);
-        if !is_ready {
+        let (has_request, has_lost_its_guardian) =
+            (sys::is_ready(&watched[..1]), sys::is_ready(&watched[1..]));
+        drop(watched);
+        if has_lost_its_guardian {
+            return Ok(());
+        }
+        if !has_request {
             continue;
         }
-        if line.has_lost_its_guardian() {
-            return Ok(());
-        }
         let mut socket = &line.socket;
-        let mut first = [0];
-        if socket.read(&mut first)? == 0 {
-            return Ok(());
+        let mut head = [0; wire::SHORT];
+        match socket.read_exact(&mut head) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
+            read => read?,
         }
-        if first[0] != RUN {
+        let (kind, rest) = (head[0], &head[1..]);
+        if kind != RUN {
             // Too late: that run had already ended.
-            let mut number = [0; 8];
-            socket.read_exact(&mut number)?;
-            if first[0] == PING {
-                socket.write_all(&wire::frame(Frame::Pong, &number))?;
+            if kind == PING {
+                socket.write_all(&wire::frame(Frame::Pong, rest))?;
             }
             continue;
         }
-        let (number, launch, limits) = wire::read_request(&mut socket)?;
+        let (number, launch, limits) = wire::read_request(&mut rest.chain(socket))?;
         line.begin(number);
         let result = watch::run(slot, &launch, &limits, &mut line);
         // What could not be ended would be counted with the next run: then another supervisor takes over.
         let mut is_last = matches!(result, Err(LimitError::Unkillable { .. }));
-        if !is_single && slot.has_changed() {
+        if slot.has_changed() {
             is_last = true;
             log::note(Message::Warning(
                 "the command changed the priority, CPUs or resource limits of its supervisor process, which will be replaced"
@@ -211,7 +214,7 @@ fn answer_requests(
         if !is_over {
             slot.prepare();
         }
-        // The command may have stopped it. Only now: it would take the CPU from the main process, which has an answer to read.
+        // The command may have stopped it.
         if let Some(guardian) = rustix::process::getppid() {
             let _ = rustix::process::kill_process(guardian, Signal::CONT);
         }
@@ -250,7 +253,7 @@ impl Line {
         self.inbox.clear();
     }
 
-    /// What to wait for.
+    /// What to wait for: the socket first.
     pub(super) fn watched(&self) -> Vec<sys::Watched<'_>> {
         let descriptors: [Option<BorrowedFd<'_>>; 2] = [
             Some(self.socket.as_fd()),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::cgroup::{
     self, Home, Leaf, Places, base_with_memory, end_group, is_shortage, unless_short,
 };
+use super::clock::Alarm;
 use super::contain::{self, Contain};
 use super::error::LimitError;
 use super::level::{Level, MemoryControl, obstacle};
@@ -39,6 +40,7 @@ pub(super) struct Slot {
     pub(super) memory: Box<dyn Memory>,
     control: MemoryControl,
     pub(super) page: Page,
+    pub(super) alarm: Alarm,
     pub(super) timer_slack: u64,
     /// For reading the output of commands.
     pub(super) buffer: Vec<u8>,
@@ -52,8 +54,8 @@ pub(super) struct Slot {
     mounts: String,
     /// Removed once the thread that uses the slot has ended.
     legacy: Option<PathBuf>,
-    /// As it was at the start.
-    standing: sys::Standing,
+    /// As it was at the start; unless only one command will run.
+    standing: Option<sys::Standing>,
 }
 
 /// How many CPUs a process can use once it has undone all pinning: those of its cpuset, or all CPUs for root, which can leave its cpuset.
@@ -151,6 +153,7 @@ impl Slot {
             memory: Box::new(Sampled),
             control: MemoryControl::Sampled,
             page,
+            alarm: Alarm::new(),
             timer_slack: sys::sharpen_timers(),
             buffer: Vec::new(),
             reachable_cpus: OnceCell::new(),
@@ -158,7 +161,7 @@ impl Slot {
             stdin: None,
             mounts: places.mounts.clone(),
             legacy: None,
-            standing: sys::Standing::now(),
+            standing: (!options.is_single).then(sys::Standing::now),
         };
         if options.level != Some(Level::Subreaper) {
             match slot.enter_groups(options, places) {
@@ -303,7 +306,7 @@ impl Slot {
 
     /// Whether a command gave this thread another priority, other CPUs or limits, which the next command would inherit.
     pub(super) fn has_changed(&self) -> bool {
-        self.standing != sys::Standing::now()
+        (self.standing.as_ref()).is_some_and(|standing| *standing != sys::Standing::now())
     }
 
     /// Takes back a group in which nothing was ever started.

@@ -9,8 +9,8 @@ mod spawn;
 mod startup;
 
 pub(super) use signals::{
-    Watched, changed, ended, is_ready, quiet_signals, readable, readable_or_writable, stop_signal,
-    stop_signals, wait,
+    Watched, changed, ended, is_ready, quiet_signals, readable, readable_or_writable,
+    sleep_through_continuation, stop_signal, stop_signals, wait,
 };
 pub(super) use spawn::{
     ChildPlan, ChildPlanParts, CloneMode, Page, SpawnFailure, Spawned, Step, spawn,
@@ -175,8 +175,12 @@ pub(super) fn drop_capabilities() {
     // SYS_NICE, SYS_RESOURCE, SETFCAP.
     const KEPT: u64 = 0x1ff | 1 << 10 | 1 << 14 | 1 << 18 | 1 << 23 | 1 << 24 | 1 << 31;
     for capability in (0..64_u64).filter(|capability| KEPT >> capability & 1 == 0) {
-        // SAFETY: changes what this thread may execute, nothing else; unknown ones are refused.
-        unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability) };
+        // SAFETY: changes what this thread may execute, nothing else.
+        let result = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability) };
+        if result < 0 {
+            // The kernel knows no more of them, or this user has none.
+            break;
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::capture::Stream;
 use super::cgroup::{self, CpuTime, Leaf};
-use super::clock::{Alarm, Instant};
+use super::clock::Instant;
 use super::contain::Contain;
 use super::cpu_looks::CpuLooks;
 use super::error::LimitError;
@@ -59,10 +59,9 @@ pub(super) fn run(
     let prepared = Prepared::new(launch, limits, stdin, slot.timer_slack, slot.contain)?;
     let leaf = slot.take_leaf()?;
     // Set before there is a command that could stop this process.
-    let mut alarm = Alarm::new();
     let cpu = limits.cpu.map(|cpu| cpu / slot.reachable_cpus());
     if let Some(soonest) = [limits.wall, cpu].into_iter().flatten().min() {
-        alarm.set(Instant::now().after(soonest));
+        slot.alarm.set(Instant::now().after(soonest));
     }
     // The limit comes last: from here on even a descriptor of the supervisor may count against it.
     let started = slot
@@ -92,7 +91,6 @@ pub(super) fn run(
         pidfd: started.child.pidfd,
         start: started.child.exec.unwrap_or_else(Instant::now),
         streams: started.streams,
-        alarm,
         main_end: None,
         reaped: CpuTime::default(),
         largest: 0,
@@ -122,7 +120,6 @@ struct WatchedRun<'a> {
     pidfd: OwnedFd,
     start: Instant,
     streams: [Option<Stream>; 2],
-    alarm: Alarm,
     main_end: Option<(Instant, Reaped)>,
     /// CPU time of the dead, by the kernel's account to their parent.
     reaped: CpuTime,
@@ -234,7 +231,7 @@ impl WatchedRun<'_> {
             watched.extend(line.watched());
         }
         if let Some(next) = next {
-            self.alarm.set(next);
+            self.slot.alarm.set(next);
         }
         let timeout = next.map(|next| next.since(Instant::now()));
         sys::wait(&mut watched, timeout)

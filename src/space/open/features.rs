@@ -3,17 +3,6 @@
 use super::domain::{Domain, INACTIVE};
 use super::{OpenSpace, Point};
 
-/// What a model may do with one column of features.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FeatureKind {
-    /// Numbers from 0 to 1 on the parameter's (log) scale.
-    Number,
-    /// Ranks from 0 up.
-    Rank,
-    /// This many categories without an order.
-    Category(usize),
-}
-
 /// One parameter of a configuration as a model sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Feature {
@@ -39,19 +28,6 @@ impl Feature {
 }
 
 impl OpenSpace {
-    /// What each parameter's column of features is.
-    pub fn feature_kinds(&self) -> Vec<FeatureKind> {
-        let kind = |domain: &Domain| match domain {
-            Domain::Real { .. } | Domain::Integer { .. } => FeatureKind::Number,
-            Domain::Ordered(_) => FeatureKind::Rank,
-            Domain::Choice(categories) => FeatureKind::Category(categories.values().len()),
-        };
-        self.parameters
-            .iter()
-            .map(|known| kind(&known.domain))
-            .collect()
-    }
-
     /// The features of a configuration, one per parameter.
     pub fn features<'a>(&'a self, point: &'a Point) -> impl Iterator<Item = Feature> + 'a {
         self.parameters

@@ -38,7 +38,7 @@ pub use domain::{Categories, Domain, DomainError, MOST_VALUES, Spacing};
 pub use expression::parse as parse_rule;
 pub(in crate::space) use expression::{Dialect, among, compare, parse_as, parse_term};
 pub use expression_error::{ExpressionError, Misread};
-pub use features::{Feature, FeatureKind};
+pub use features::Feature;
 pub use list::{Opened, Origin};
 pub use neighbour::NewlyActive;
 pub use proposer::{PARENTS, Proposal, confident_share};

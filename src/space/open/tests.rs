@@ -232,13 +232,13 @@ proptest! {
     fn features_say_what_is_missing(space in any_space(), seed: u64) {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let Ok(point) = space.draw(&mut rng) else { return Ok(()) };
-        for (place, (kind, feature)) in space.feature_kinds().into_iter().zip(space.features(&point)).enumerate() {
-            match (kind, feature) {
+        for (place, (known, feature)) in space.parameters().iter().zip(space.features(&point)).enumerate() {
+            match (&known.domain, feature) {
                 (_, Feature::Missing) => prop_assert!(!point.is_active(place)),
-                (FeatureKind::Number, Feature::Number(unit)) => prop_assert!((0.0..=1.0).contains(&unit)),
-                (FeatureKind::Category(count), Feature::Category(code)) => prop_assert!((code as usize) < count),
-                (FeatureKind::Rank, Feature::Rank(_)) => {}
-                (kind, feature) => prop_assert!(false, "{kind:?} and {feature:?}"),
+                (Domain::Real { .. } | Domain::Integer { .. }, Feature::Number(unit)) => prop_assert!((0.0..=1.0).contains(&unit)),
+                (Domain::Choice(categories), Feature::Category(code)) => prop_assert!((code as usize) < categories.values().len()),
+                (Domain::Ordered(_), Feature::Rank(_)) => {}
+                (domain, feature) => prop_assert!(false, "{domain:?} and {feature:?}"),
             }
         }
     }

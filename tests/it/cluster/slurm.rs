@@ -8,8 +8,8 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::{
-    has_programs, lines, marked, marker, nothing_is_left, nothing_is_lost, outcomes, signal,
-    sleeping,
+    agents, has_programs, lines, marked, marker, nothing_is_left, nothing_is_lost, outcomes,
+    signal, sleeping, wait_for_agents,
 };
 use crate::test_run::{TestRun, expect};
 
@@ -90,13 +90,19 @@ impl Slurm {
         command
     }
 
-    fn ask(&self, program: &str, arguments: &[&str]) -> String {
+    /// What a command of Slurm says; what it complains about if it fails.
+    fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
         let answer = Command::new(program)
             .args(arguments)
             .env("SLURM_CONF", self.conf())
             .output()
             .unwrap();
-        String::from_utf8_lossy(&answer.stdout).into_owned()
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        if answer.status.success() {
+            Ok(text(&answer.stdout))
+        } else {
+            Err(text(&answer.stderr))
+        }
     }
 }
 
@@ -106,25 +112,42 @@ impl Drop for Slurm {
     }
 }
 
+/// A scenario whose pulls take a second until the file `quick` is there. So a run does not end before Slurm, on a busy machine, has done
+/// what the test asked for: without the file it takes more than a minute.
+fn lasting(rounds: u32) -> String {
+    assert!(rounds > 240, "four slots");
+    sleeping("{slurm: auto, lost_after: 5s}", rounds, "1.0").replace(
+        "[sleep, \"{t}\"]",
+        "[sh, -c, \"test -e quick || exec sleep $0\", \"{t}\"]",
+    )
+}
+
 #[test]
 fn slurm_nodes_share_the_pulls_and_may_lose_their_srun() {
     let Some(slurm) = Slurm::start(17100) else {
         return;
     };
     let marker = marker("slurm");
-    let test_run = TestRun::new(&sleeping("{slurm: auto, lost_after: 5s}", 60, "0.2"));
+    let test_run = TestRun::new(&lasting(300));
     let child = slurm.run(&test_run, &marker, "10").spawn().unwrap();
     test_run.wait_for_outcomes("night", 10);
+    let before = wait_for_agents(&marker, 2);
     // srun forks. The first of each pair carries the stream.
     let sruns = marked(&marker);
     let srun = sruns
         .iter()
         .find(|(_, command)| command.starts_with("srun"));
     signal(srun.unwrap().0, Signal::SIGKILL);
+    wait_for("another agent", || {
+        let now = agents(&marker);
+        let is_there = now.len() == 2 && now != before;
+        is_there.then_some(()).ok_or(format!("{now:?}"))
+    });
+    test_run.write("quick", "");
     let (_, said) = expect(&child.wait_with_output().unwrap(), 0);
     assert!(said.contains("node n1: 2 slots"), "{said}");
     assert!(said.contains("was lost and is started again"), "{said}");
-    nothing_is_lost(&test_run, 60);
+    nothing_is_lost(&test_run, 300);
     for node in ["n1", "n2"] {
         assert!(
             outcomes(&test_run)
@@ -141,18 +164,19 @@ fn a_cancelled_job_blames_no_arm_and_resumes() {
         return;
     };
     let marker = marker("scancel");
-    let test_run = TestRun::new(&sleeping("{slurm: auto, lost_after: 5s}", 40, "0.3"));
+    let test_run = TestRun::new(&lasting(300));
     let child = slurm.run(&test_run, &marker, "10").spawn().unwrap();
     test_run.wait_for_outcomes("night", 8);
-    let job = slurm.ask("squeue", &["--noheader", "--format=%i"]);
-    slurm.ask("scancel", &[job.trim()]);
+    // The first job of this cluster.
+    slurm.ask("scancel", &["1"]).unwrap();
     let ended = child.wait_with_output().unwrap();
     // It does not wait for nodes that cannot come back.
     let (_, said) = expect(&ended, 130);
     assert!(said.contains("the allocation has ended"), "{said}");
     nothing_is_left(&marker);
+    test_run.write("quick", "");
     expect(&slurm.run(&test_run, &marker, "10").output().unwrap(), 0);
-    nothing_is_lost(&test_run, 40);
+    nothing_is_lost(&test_run, 300);
     nothing_is_left(&marker);
 }
 
@@ -211,25 +235,39 @@ fn submit(slurm: &Slurm, test_run: &TestRun, marker: &str, options: &[&str]) -> 
 
 /// Waits until no job is left.
 fn wait_for_jobs(slurm: &Slurm) {
-    wait_until(slurm, |jobs| jobs.trim().is_empty());
+    wait_for_queue(slurm, "no job", |jobs| jobs.trim().is_empty());
 }
 
-/// Waits until this holds for the list of jobs. Slurm waits two minutes before it starts a requeued job; here it may start at once.
-fn wait_until(slurm: &Slurm, is_so: impl Fn(&str) -> bool) {
+/// Slurm waits two minutes before it starts a requeued job. Here it may start earlier, but not in the second in which it was stopped:
+/// nodes refuse a job whose permission is not younger than the end of the last one, and then it is gone.
+const REQUEUED: Duration = Duration::from_secs(2);
+
+/// Waits until this holds for the list of jobs: a line each, with number, state and reason.
+fn wait_for_queue(slurm: &Slurm, what: &str, is_so: impl Fn(&str) -> bool) {
+    let mut requeued: Option<Instant> = None;
+    wait_for(what, || {
+        // Without an answer nothing is known.
+        let jobs = slurm.ask("squeue", &["--noheader", "--format=%i %T %r"])?;
+        let waiting = jobs.lines().find(|line| line.ends_with(" BeginTime"));
+        if let Some(job) = waiting.and_then(|line| line.split_whitespace().next())
+            && requeued.get_or_insert_with(Instant::now).elapsed() > REQUEUED
+        {
+            let job = format!("JobId={job}");
+            // Refused if it has just begun.
+            let _ = slurm.ask("scontrol", &["update", &job, "StartTime=now"]);
+        }
+        is_so(&jobs).then_some(()).ok_or(jobs)
+    });
+}
+
+/// Waits until this succeeds.
+fn wait_for(what: &str, mut attempt: impl FnMut() -> Result<(), String>) {
     let since = Instant::now();
-    loop {
-        let jobs = slurm.ask("squeue", &["--noheader", "--format=%i %T %r"]);
-        if is_so(&jobs) {
-            return;
-        }
-        for line in jobs.lines().filter(|line| line.ends_with(" BeginTime")) {
-            let job = line.split_whitespace().next().unwrap();
-            slurm.ask(
-                "scontrol",
-                &["update", &format!("JobId={job}"), "StartTime=now"],
-            );
-        }
-        assert!(since.elapsed() < Duration::from_mins(3), "{jobs}");
+    while let Err(why) = attempt() {
+        assert!(
+            since.elapsed() < Duration::from_mins(3),
+            "never: {what}; {why}"
+        );
         std::thread::sleep(Duration::from_millis(200));
     }
 }
@@ -269,20 +307,29 @@ fn a_preempted_and_requeued_job_resumes() {
         return;
     };
     let marker = marker("preempted");
-    let test_run = TestRun::new(&sleeping("{slurm: auto, lost_after: 5s}", 60, "0.5"));
+    let test_run = TestRun::new(&lasting(300));
     submit(&slurm, &test_run, &marker, &["--time", "10m"]);
     test_run.wait_for_outcomes("night", 8);
     let urgent = ["--partition=urgent", "--nodes=2", "--exclusive", "true"];
-    slurm.ask("srun", &urgent);
-    let before = outcomes(&test_run).len();
-    assert!(before < 60, "nothing was preempted");
-    wait_until(&slurm, |jobs| jobs.contains(" RUNNING "));
-    test_run.wait_for_outcomes("night", before + 8);
-    let job = slurm.ask("squeue", &["--noheader", "--format=%i"]);
-    slurm.ask("scontrol", &["requeue", job.trim()]);
+    slurm.ask("srun", &urgent).unwrap();
+    runs_again(&slurm, &test_run, 2);
+    slurm.ask("scontrol", &["requeue", "1"]).unwrap();
+    runs_again(&slurm, &test_run, 3);
+    test_run.write("quick", "");
     wait_for_jobs(&slurm);
-    went_on(&test_run, 60, 3);
+    went_on(&test_run, 300, 3);
     nothing_is_left(&marker);
+}
+
+/// Waits until so many sessions have begun and the last one has outcomes.
+fn runs_again(slurm: &Slurm, test_run: &TestRun, sessions: usize) {
+    // The last line may not be whole yet.
+    let count = |kind: &str| {
+        let text = std::fs::read_to_string(test_run.journal("night")).unwrap();
+        text.matches(&format!("\n{{\"{kind}\":")).count()
+    };
+    wait_for_queue(slurm, "another session", |_| count("session") >= sessions);
+    test_run.wait_for_outcomes("night", count("outcome") + 8);
 }
 
 /// Slurm sends USR1 before the time limit. The script then submits itself again, until the budget is used up.
@@ -292,14 +339,18 @@ fn a_job_that_reaches_its_time_limit_is_followed_by_another() {
         return;
     };
     let marker = marker("chain");
-    let test_run = TestRun::new(&sleeping("{slurm: auto, lost_after: 5s}", 60, "1.0"));
+    let test_run = TestRun::new(&lasting(300));
     submit(&slurm, &test_run, &marker, &["--time", "10m", "--resume"]);
     // A job that ends within ten seconds is not followed by another.
-    test_run.wait_for_outcomes("night", 40);
-    slurm.ask("scancel", &["--batch", "--signal=USR1", "1"]);
+    test_run.wait_for_outcomes("night", 44);
+    let signal = ["--batch", "--signal=USR1", "1"];
+    slurm.ask("scancel", &signal).unwrap();
+    runs_again(&slurm, &test_run, 2);
+    test_run.write("quick", "");
     wait_for_jobs(&slurm);
-    went_on(&test_run, 60, 2);
+    went_on(&test_run, 300, 2);
     let jobs = slurm.ask("scontrol", &["show", "jobs", "--oneliner"]);
+    let jobs = jobs.unwrap();
     assert_eq!(jobs.matches("JobName=captime-night ").count(), 2, "{jobs}");
     nothing_is_left(&marker);
 }

@@ -79,6 +79,12 @@ pub(crate) fn quiet_signals(hears_stop: bool) {
     }
 }
 
+/// Lets this process be continued without waking it if it was not stopped.
+pub(crate) fn sleep_through_continuation() {
+    // SAFETY: the default action, which for this signal is none.
+    unsafe { libc::signal(Signal::SIGCONT as c_int, libc::SIG_DFL) };
+}
+
 /// One descriptor to wait for.
 #[derive(Debug)]
 pub(crate) struct Watched<'a> {
@@ -137,8 +143,10 @@ pub(crate) fn wait(watched: &mut [Watched], timeout: Option<Duration>) -> io::Re
     let timeout = timeout.map(|timeout| timeout.min(Duration::from_secs(1 << 40)).into());
     match poll(watched, timeout, Some(mask)) {
         Err(Errno::EINTR) => {
-            // What was ready before is not what is ready now.
-            let _ = poll(watched, Some(Duration::ZERO.into()), None);
+            // Of these none is: the kernel looks at them before it looks at signals.
+            for one in watched {
+                one.is_ready = false;
+            }
             Ok(())
         }
         Err(Errno::EINVAL) => Ok(select(watched, timeout, mask)?),
