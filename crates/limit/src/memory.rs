@@ -212,8 +212,10 @@ struct LegacyGroup {
     usage: OwnedFd,
 }
 
-/// How much an ended run may leave in a group (a few pages of kernel objects) before the next one gets another.
+/// How much an ended run may leave in a group (a few pages of kernel objects) before the next one gets another: this many bytes, and
+/// no more than this part of the next limit, which could not be set otherwise.
 const BLUR: u64 = 1 << 20;
+const BLUR_OF_LIMIT: u64 = 8;
 
 impl LegacyGroup {
     fn make(home: &OwnGroup, number: u64) -> io::Result<Self> {
@@ -342,9 +344,10 @@ impl Memory for Legacy {
     }
 
     fn arm(&mut self, _: Option<&Leaf>, limit: Option<u64>) -> Result<(), LimitError> {
-        if self.group.used() > BLUR {
+        let blur = limit.map_or(BLUR, |limit| BLUR.min(limit / BLUR_OF_LIMIT));
+        if self.group.used() > blur {
             let _ = write_file(self.group.folder.as_fd(), "memory.force_empty", "0");
-            if self.group.used() > BLUR {
+            if self.group.used() > blur {
                 self.renew().map_err(|error| {
                     LimitError::system("make a fresh memory control group", error)
                 })?;

@@ -297,6 +297,26 @@ fn a_file_left_in_memory_is_not_charged_to_the_next_run() {
     });
 }
 
+/// The file is small enough to stay in the group of the next run, were it not for that run's own limit.
+#[test]
+fn a_limit_smaller_than_what_a_run_left_can_be_set() {
+    for_each_level(|bench| {
+        let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
+            skip(&"no tmpfs");
+            return;
+        };
+        let file = format!("of={}", folder.path().join("left").display());
+        let leave = Launch::new(["dd", "if=/dev/zero", &file, "bs=1k", "count=800"]);
+        let report = bench.launch(&leave, &memory(300)).unwrap();
+        assert_eq!((report.cause, report.exit_code), (Cause::None, Some(0)));
+        let limits = Limits {
+            memory: Some(640 << 10),
+            ..Limits::default()
+        };
+        bench.launch(&Launch::new(["true"]), &limits).unwrap();
+    });
+}
+
 #[test]
 fn groups_that_others_made_are_left_alone() {
     if !is_root() || TestBench::open_to_attack(Level::Cgroup2).is_none() {
