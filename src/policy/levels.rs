@@ -5,8 +5,9 @@
 //! plays, and in it the arm that has met the fewest instances. All arms meet the instances in one sequence. Rungs rise with the
 //! square root of what was spent, so no budget needs to be known, and once the largest limit is reached they close from below: in
 //! the end every arm that can still be best has met every instance, and the answer is exact. Arms are ranked by the
-//! posterior means of a linear model of what each level changes ([`belief`]). With many arms and a small budget not all of them join ([`joining`]). A falling share of the consumption goes to Thompson draws from it. Instances that
-//! no arm solves are left out, and arms that cannot catch up are dropped.
+//! posterior means of a linear model of what each level changes ([`belief`]). With many arms and a small budget not all of them
+//! join ([`joining`]). A falling share of the consumption goes to Thompson draws from it. Instances that no arm solves are left
+//! out, and arms that cannot catch up are dropped.
 //!
 //! Without instances ([`pairs`]) a run tells about the pair alone, and the gain of every pull counts: Thompson sampling over
 //! pairs with priors pooled from all arms.

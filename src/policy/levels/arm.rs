@@ -72,6 +72,8 @@ pub(super) struct Arm {
     again: Vec<(f64, f64)>,
     /// How long a prefix of the sequence is known, per level; never longer in a higher level.
     pub(super) met: [u32; MOST],
+    /// Changes in each level, summed up over the instances it has met there.
+    pub(super) changed: Vector,
     /// What its own runs say about its effects, with the variance of that.
     pub(super) seen: [Option<(f64, f64)>; MOST],
     /// Prior means of its effects: what its parameters suggest.

@@ -1,13 +1,14 @@
 //! What is believed of every arm: a linear model of what changes, level by level, in what a run is worth.
 //!
-//! While a run goes on it is worth what the usual run brings that has come so far ([`ahead`](Belief::ahead)). In a level it ends and brings its gain, or
-//! it outlives the level and is worth less. The changes of a run add up to what it brings, whatever `ahead` is. With what is usual
-//! they are small where nearly every run ends, and those in different levels are uncorrelated.
+//! While a run goes on it is worth what the usual run brings that has come so far ([`ahead`](Common::ahead)). In a level it ends
+//! and brings its gain, or it outlives the level and is worth less. The changes of a run add up to what it brings, whatever
+//! `ahead` is. With what is usual they are small where nearly every run ends, and those in different levels are uncorrelated.
 //!
-//! A change is the effect of the instance in the level + the effect of the arm + noise. The effects of one arm have a joint normal prior
-//! across levels: what short limits say about long ones is as much as the covariance, which is learned, says. Of each arm
-//! and level only the instances that it has met count, a prefix of the one sequence, so nothing depends on which runs happened to end early. Means
-//! over a prefix become exact with its length, so an arm that has met every instance is known exactly.
+//! A change is the effect of the instance in the level + the effect of the arm + noise. The effects of one arm have a joint normal
+//! prior across levels: what short limits say about long ones is as much as the covariance, which is learned, says. Of each arm
+//! and level only the instances that it has met count, a prefix of the one sequence, so nothing depends on which runs happened to
+//! end early. Changes on these count as they are, and only the others are predicted. So an arm that has met every instance is
+//! known exactly.
 
 use super::arm::{Arm, Shown};
 
@@ -25,7 +26,7 @@ const TINY: f64 = 1e-18;
 /// The variance of the effects of arms a priori, as a part of that of all changes: in the lowest level, and in the others.
 const ARMS: (f64, f64) = (0.03, 0.008);
 /// Their correlation in neighbouring levels.
-const CORRELATION: f64 = 0.6;
+const CORRELATION: f64 = 0.8;
 
 /// What is believed.
 #[derive(Debug, Clone)]
@@ -56,9 +57,11 @@ pub(super) struct Common {
     /// Covariance of the effects of an arm.
     pub(super) covariance: Matrix,
     /// Effects of the first instances of the sequence, summed up: of none, of one, of two, ... And the variance of one
-    /// run on each of them around that, summed up too.
+    /// run on each of them around that of the arm, summed up too.
     pub(super) effects: Vec<Vector>,
     pub(super) doubts: Vec<Vector>,
+    /// How much runs of different arms differ on each instance, as a multiple of what is usual in the level.
+    pub(super) contrasts: Vec<Vector>,
 }
 
 impl Belief {
@@ -75,6 +78,7 @@ impl Belief {
                 covariance: [[0.0; MOST]; MOST],
                 effects: vec![[0.0; MOST]; instances + 1],
                 doubts: vec![[0.0; MOST]; instances + 1],
+                contrasts: vec![[1.0; MOST]; instances],
             },
             brings: [(0.0, 0.0); MOST],
             repeats: (0.0, 0.0),
@@ -134,17 +138,20 @@ impl Belief {
     /// Effects of an arm given its runs.
     pub(super) fn fit_arm(&mut self, arm: usize) {
         let (of_arm, common) = (&self.arms[arm], &self.common);
-        let mut sums = [0.0; MOST];
-        for (level, sum) in sums.iter_mut().enumerate().take(self.levels) {
+        let mut changed = [0.0; MOST];
+        for (level, sum) in changed.iter_mut().enumerate().take(self.levels) {
             let changes = of_arm.changes(level, self.instances, &common.ahead);
             *sum = changes.sum();
         }
         let seen = |level: usize| {
             let met = self.met(of_arm, level);
-            let mean = (sums[level] - common.effects[met][level]) / met as f64;
-            (met > 0).then(|| (mean, self.doubt(level, met)))
+            let count = met as f64;
+            let mean = (changed[level] - common.effects[met][level]) / count;
+            (met > 0).then(|| (mean, common.doubts[met][level] / (count * count)))
         };
-        self.arms[arm].seen = std::array::from_fn(seen);
+        let seen = std::array::from_fn(seen);
+        let of_arm = &mut self.arms[arm];
+        (of_arm.changed, of_arm.seen) = (changed, seen);
         self.arms[arm].effects = self.posterior(&self.arms[arm]).0;
     }
 
@@ -153,10 +160,10 @@ impl Belief {
         (arm.met[level] as usize).min(self.instances)
     }
 
-    /// Variance of the mean change over so many instances around that over all of them.
-    fn doubt(&self, level: usize, met: usize) -> f64 {
-        let (met_count, all) = (met as f64, self.instances as f64);
-        self.common.doubts[met][level] / (met_count * met_count) * (1.0 - met_count / all)
+    /// How much the effects of an arm matter for what it brings: the parts of the instances that it has not met in each level.
+    fn open(&self, arm: &Arm) -> Vector {
+        let open = |level| (self.instances - self.met(arm, level)) as f64 / self.instances as f64;
+        std::array::from_fn(open)
     }
 
     /// Posterior mean and covariance of an arm's effects.
@@ -187,19 +194,24 @@ impl Belief {
                 repeated += within / count;
             }
         }
-        let (_, covariance) = self.posterior(arm);
-        let of_instances = &self.common.effects[self.instances];
-        let effects = (arm.effects.iter().zip(of_instances)).take(self.levels);
-        let total = effects.map(|(arm, all)| arm + all / instances).sum::<f64>();
+        let (effects, covariance) = self.posterior(arm);
+        let open = self.open(arm);
+        let mut total = dot(&effects, &open);
+        let mut variance = dot(&covariance.map(|row| dot(&row, &open)), &open);
+        for level in 0..self.levels {
+            let met = self.met(arm, level);
+            let not_met = |sums: &[Vector]| sums[self.instances][level] - sums[met][level];
+            total += (arm.changed[level] + not_met(&self.common.effects)) / instances;
+            variance += not_met(&self.common.doubts) / (instances * instances);
+        }
         // What is not known brings at least nothing, and at most what a run brings that ends at once.
         let most = self.usually_brings()[0].max(self.common.ahead[0]);
         let between = (known, known + (instances - runs) * most);
         let mean =
             (self.common.ahead[0] + total).clamp(between.0 / instances, between.1 / instances);
-        let variance = covariance.iter().flatten().sum::<f64>().max(0.0);
         Brings {
             mean,
-            variance: variance + repeated / (instances * instances),
+            variance: variance.max(0.0) + repeated / (instances * instances),
         }
     }
 
@@ -210,8 +222,9 @@ impl Belief {
         levels: impl Iterator<Item = usize>,
         cost: impl Fn(usize, usize) -> f64,
     ) -> Option<usize> {
-        let of_arm = &self.arms[arm];
+        let (of_arm, common) = (&self.arms[arm], &self.common);
         let (_, covariance) = self.posterior(of_arm);
+        let open = self.open(of_arm);
         let mut best: Option<(f64, usize)> = None;
         for level in levels {
             let position = of_arm.met[level] as usize;
@@ -219,15 +232,16 @@ impl Belief {
             let (mut covariance, mut reduction) = (covariance, 0.0);
             for below in from..=level {
                 let met = self.met(of_arm, below);
-                let after = self.doubt(below, (met + 1).min(self.instances)).max(TINY);
-                let before = if met == 0 {
-                    0.0
-                } else {
-                    1.0 / self.doubt(below, met).max(TINY)
-                };
+                if met == self.instances {
+                    continue;
+                }
+                let noise = common.noise[below];
+                // Little can be learned where all arms end, or none.
+                let variance = common.doubts[met + 1][below] - common.doubts[met][below] - noise
+                    + noise / common.contrasts[met][below];
                 let column = covariance.map(|row| row[below]);
-                let total = column[below] + 1.0 / (1.0 / after - before).max(TINY);
-                reduction += column.iter().sum::<f64>().powi(2) / total;
+                let total = column[below] + variance + TINY;
+                reduction += dot(&column, &open).powi(2) / total;
                 condition(&mut covariance, self.levels, &column, total);
             }
             let value = reduction / cost(from, level);
@@ -304,6 +318,10 @@ pub(super) fn updated(
         likelihood -= 0.5 * (total.ln() + surprise * surprise / total);
     }
     (mean, covariance, likelihood)
+}
+
+fn dot(a: &Vector, b: &Vector) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// The covariance once a level was observed: `column` is its covariance with all levels, and `total` its variance with that of the
@@ -412,6 +430,78 @@ mod tests {
         }
     }
 
+    /// Forty arms met the same six instances, and none ended in the second level. That one arm then does on the seventh may be luck:
+    /// forty runs of an instance say little about other instances.
+    #[test]
+    fn one_run_that_ends_where_no_other_did_is_not_believed_at_once() {
+        let mut belief = Belief::new(40, 3, 100);
+        let outlived = Shown::Outlived {
+            levels: 2,
+            assumed: 2,
+        };
+        for arm in 0..40 {
+            for position in 0..7 {
+                let shown = if position % 2 == 0 && position < 6 {
+                    Shown::Ended {
+                        level: 0,
+                        gain: 1.0,
+                    }
+                } else if (arm, position) == (5, 6) {
+                    Shown::Ended {
+                        level: 1,
+                        gain: 1.0,
+                    }
+                } else {
+                    outlived
+                };
+                belief.learn(arm, position, shown);
+            }
+        }
+        belief.fit();
+        let ahead = belief.arms[5].brings.mean - belief.arms[6].brings.mean;
+        assert!(0.0 < ahead && ahead < 0.07, "{ahead}");
+    }
+
+    /// On the instance that is next for the last arm, the others end either all in the first level, or half of them there.
+    #[test]
+    fn an_instance_on_which_arms_differ_says_more_at_its_level() {
+        let contrast = |differ: bool| {
+            let mut belief = Belief::new(21, 2, 60);
+            for arm in 0..21 {
+                for position in 0..21 {
+                    if (arm, position) == (20, 20) {
+                        continue;
+                    }
+                    let ends = match position {
+                        20 => !differ || arm % 2 == 0,
+                        _ => (arm * 7 + position * 3) % 5 < 2,
+                    };
+                    let shown = if ends {
+                        Shown::Ended {
+                            level: 0,
+                            gain: 1.0,
+                        }
+                    } else if (arm + position) % 3 == 0 {
+                        Shown::Ended {
+                            level: 1,
+                            gain: 0.9,
+                        }
+                    } else {
+                        Shown::Outlived {
+                            levels: 2,
+                            assumed: 2,
+                        }
+                    };
+                    belief.learn(arm, position, shown);
+                }
+            }
+            belief.fit();
+            belief.common.contrasts[20][0]
+        };
+        let (differ, alike) = (contrast(true), contrast(false));
+        assert!(differ > 0.8 && alike < 0.3, "{differ} {alike}");
+    }
+
     /// Runs are worth something other than usual, and yet an arm that has met every instance is known.
     #[test]
     fn changes_of_an_arm_that_met_everything_add_up_to_what_it_brings() {
@@ -438,9 +528,7 @@ mod tests {
         }
         belief.fit();
         for (arm, sum) in belief.arms.iter().zip(sums) {
-            let total: f64 = arm.effects.iter().sum::<f64>()
-                + belief.common.ahead[0]
-                + belief.common.effects[30].iter().sum::<f64>() / 30.0;
+            let total = arm.changed.iter().sum::<f64>() / 30.0 + belief.common.ahead[0];
             assert!((total - sum).abs() < 1e-6, "{total} instead of {sum}");
             assert!(arm.brings.variance < 1e-9);
         }

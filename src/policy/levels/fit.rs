@@ -5,12 +5,13 @@ use super::belief::{Belief, MOST, Matrix, Vector, prior};
 
 /// Rounds of the fit: each takes the others' last values as given.
 const SWEEPS: usize = 3;
-/// The chance to end in a level a priori; it counts for one run.
+/// The chance to end in a level a priori; it counts for the runs of one instance.
 const HAZARD: f64 = 0.2;
-/// The parts of the variance of changes that are noise and the effects of instances a priori, and how many runs and
-/// instances that counts for.
+/// The parts of the variance of changes that are noise and the effects of instances a priori, and how many instances that counts for.
 const NOISE: (f64, f64) = (0.6, 10.0);
 const SPREAD: (f64, f64) = (0.4, 3.0);
+/// How far the contrast of an instance may be from the usual one.
+const CONTRAST: (f64, f64) = (0.01, 20.0);
 /// Instances differ at least by this part.
 const LEAST_SPREAD: f64 = 1e-3;
 /// At least this part of the observations is left to learn the noise from.
@@ -66,9 +67,23 @@ impl Belief {
         arm.changes(level, self.instances, &self.common.ahead)
     }
 
-    /// What runs are worth, and how much that changes in each level.
+    /// How many runs there are per instance in a level. What is assumed a priori counts for so many instances, not runs: all arms meet
+    /// the same ones first, so many runs may be of a few instances.
+    fn runs_per_instance(&self, seen: &[usize], level: usize, runs: f64) -> f64 {
+        let met = seen.iter().map(|arm| self.arms[*arm].met[level] as usize);
+        let instances = met.max().unwrap_or(0).clamp(1, self.instances.max(1));
+        f64::max(runs / instances as f64, 1.0)
+    }
+
+    /// Effects of instances in a level, one by one.
+    fn effects(&self, level: usize) -> impl Iterator<Item = f64> {
+        let pairs = self.common.effects.windows(2);
+        pairs.map(move |pair| pair[1][level] - pair[0][level])
+    }
+
+    /// What runs are worth, how much that changes in each level, and from there the covariance a priori.
     fn fit_worth(&mut self, seen: &[usize]) {
-        let mut hazards = [(HAZARD, 1.0); MOST];
+        let mut hazards = [(0.0, 0.0); MOST];
         for arm in seen {
             for cell in self.arms[*arm].first_pass(self.instances) {
                 for (level, has_ended) in cell.reached() {
@@ -77,7 +92,11 @@ impl Belief {
                 }
             }
         }
-        let hazards = hazards.map(|(ended, reached)| ended / reached);
+        let hazards: Vector = std::array::from_fn(|level| {
+            let (ended, reached): (f64, f64) = hazards[level];
+            let prior = self.runs_per_instance(seen, level, reached);
+            (HAZARD * prior + ended) / (prior + reached)
+        });
         let usual = self.usually_brings();
         let mut ahead = [0.0; MOST + 1];
         for level in (0..self.levels).rev() {
@@ -98,36 +117,41 @@ impl Belief {
             let among = (squares - sum * sum / f64::max(count, 1.0)).max(0.0);
             let hazard = hazards[level];
             let expected = hazard * (1.0 - hazard) * (usual[level] - ahead[level + 1]).powi(2);
-            let scale = (among + NOISE.1 * expected) / (count + NOISE.1);
+            let prior = NOISE.1 * self.runs_per_instance(seen, level, count);
+            let scale = (among + prior * expected) / (count + prior);
             if self.common.scale[level] == 0.0 {
                 self.common.noise[level] = NOISE.0 * scale;
                 self.common.spread[level] = SPREAD.0 * scale;
             }
             self.common.scale[level] = scale;
         }
-        if seen.is_empty() {
-            self.common.covariance = prior(&self.common.scale);
-        }
+        self.common.covariance = prior(&self.common.scale);
     }
 
     /// Effects of instances, given those of arms. Returns how many observations they explain in each level.
     fn fit_instances(&mut self, seen: &[usize]) -> Vector {
         let mut explained = [0.0; MOST];
         for (level, explained) in explained.iter_mut().enumerate().take(self.levels) {
-            let mut sums = vec![(0.0, 0.0); self.instances];
+            let mut sums = vec![(0.0, 0.0, 0.0); self.instances];
             for arm in seen.iter().map(|arm| &self.arms[*arm]) {
-                let changes = self.changes(arm, level);
-                for ((sum, count), change) in sums.iter_mut().zip(changes) {
+                let changes = self.changes(arm, level).zip(self.effects(level));
+                for ((sum, squares, count), (change, effect)) in sums.iter_mut().zip(changes) {
                     *sum += change - arm.effects[level];
+                    *squares += (change - effect).powi(2);
                     *count += 1.0;
                 }
             }
             let common = &mut self.common;
-            let met = sums.iter().take_while(|(_, count)| *count > 0.0).count();
+            let met = sums.iter().take_while(|of| of.2 > 0.0).count();
+            let runs: f64 = sums.iter().map(|of| of.2).sum();
+            let prior = NOISE.1 * NOISE.0 * common.scale[level];
+            let among = (sums.iter().map(|of| of.1).sum::<f64>() + prior) / (runs + NOISE.1);
             let usual = common.effects[met][level] / (met as f64 + 1.0);
             let (noise, spread) = (common.noise[level], common.spread[level]);
             let mut differ = SPREAD.1 * SPREAD.0 * common.scale[level];
-            for (position, (sum, count)) in sums.into_iter().enumerate() {
+            for (position, (sum, squares, count)) in sums.into_iter().enumerate() {
+                let contrast = (squares + among) / ((count + 1.0) * among).max(f64::MIN_POSITIVE);
+                common.contrasts[position][level] = contrast.clamp(CONTRAST.0, CONTRAST.1);
                 let precision = 1.0 / spread + count / noise;
                 let effect = (usual / spread + sum / noise) / precision;
                 common.effects[position + 1][level] = common.effects[position][level] + effect;
@@ -146,19 +170,18 @@ impl Belief {
 
     /// The noise: what effects do not explain.
     fn fit_noise(&mut self, seen: &[usize], explained: &Vector) {
-        for level in 0..self.levels {
+        for (level, explained) in explained.iter().enumerate().take(self.levels) {
             let (mut squares, mut count) = (0.0, 0.0);
             for arm in seen.iter().map(|arm| &self.arms[*arm]) {
-                let of_instances = self.common.effects.windows(2);
-                for (change, pair) in self.changes(arm, level).zip(of_instances) {
-                    let left = change - arm.effects[level] - (pair[1][level] - pair[0][level]);
-                    squares += left * left;
+                for (change, effect) in self.changes(arm, level).zip(self.effects(level)) {
+                    squares += (change - arm.effects[level] - effect).powi(2);
                     count += 1.0;
                 }
             }
-            let free = f64::max(count - explained[level], LEAST_FREE * count);
-            let prior = NOISE.1 * NOISE.0 * self.common.scale[level];
-            self.common.noise[level] = (squares + prior) / (free + NOISE.1);
+            let free = f64::max(count - explained, LEAST_FREE * count);
+            let prior = NOISE.1 * self.runs_per_instance(seen, level, count);
+            let expected = NOISE.0 * self.common.scale[level];
+            self.common.noise[level] = (squares + prior * expected) / (free + prior);
         }
     }
 }
