@@ -338,6 +338,17 @@ fn condition(covariance: &mut Matrix, levels: usize, column: &Vector, total: f64
 mod tests {
     use super::*;
 
+    fn ended(level: usize, gain: f64) -> Shown {
+        Shown::Ended { level, gain }
+    }
+
+    fn outlived(levels: usize) -> Shown {
+        Shown::Outlived {
+            levels,
+            assumed: levels,
+        }
+    }
+
     /// All arms are run on every instance at the short limit, and to the end on the first few only. Each ends in the first level, in
     /// the second, or never. Which instances those are says nothing about the others.
     #[test]
@@ -352,12 +363,9 @@ mod tests {
                 truth += f64::from(u8::from(level < 2)) / (arms * instances) as f64;
                 let known = if instance < whole { 2 } else { 1 };
                 let shown = if level < known {
-                    Shown::Ended { level, gain: 1.0 }
+                    ended(level, 1.0)
                 } else {
-                    Shown::Outlived {
-                        levels: known,
-                        assumed: known,
-                    }
+                    outlived(known)
                 };
                 belief.learn(arm, instance, shown);
             }
@@ -382,7 +390,7 @@ mod tests {
             for position in 0..10 {
                 let level = (arm * 5 + position * 3 + position / 2) % 2;
                 let gain = 0.99 - 0.004 * level as f64 + if arm == 7 { 0.002 } else { 0.0 };
-                belief.learn(arm, position, Shown::Ended { level, gain });
+                belief.learn(arm, position, ended(level, gain));
             }
         }
         belief.fit();
@@ -413,12 +421,9 @@ mod tests {
                 };
                 let known = if arm < 2 { 3 } else { 1 };
                 let shown = if level < known {
-                    Shown::Ended { level, gain: 1.0 }
+                    ended(level, 1.0)
                 } else {
-                    Shown::Outlived {
-                        levels: known,
-                        assumed: known,
-                    }
+                    outlived(known)
                 };
                 belief.learn(arm, instance, shown);
             }
@@ -430,29 +435,19 @@ mod tests {
         }
     }
 
-    /// Forty arms met the same six instances, and none ended in the second level. That one arm then does on the seventh may be luck:
-    /// forty runs of an instance say little about other instances.
+    /// Forty arms met the same six instances, and none ended in the second level. That one arm does on the seventh may be luck: forty
+    /// runs of one instance say little about other instances.
     #[test]
     fn one_run_that_ends_where_no_other_did_is_not_believed_at_once() {
         let mut belief = Belief::new(40, 3, 100);
-        let outlived = Shown::Outlived {
-            levels: 2,
-            assumed: 2,
-        };
         for arm in 0..40 {
             for position in 0..7 {
                 let shown = if position % 2 == 0 && position < 6 {
-                    Shown::Ended {
-                        level: 0,
-                        gain: 1.0,
-                    }
+                    ended(0, 1.0)
                 } else if (arm, position) == (5, 6) {
-                    Shown::Ended {
-                        level: 1,
-                        gain: 1.0,
-                    }
+                    ended(1, 1.0)
                 } else {
-                    outlived
+                    outlived(2)
                 };
                 belief.learn(arm, position, shown);
             }
@@ -477,20 +472,11 @@ mod tests {
                         _ => (arm * 7 + position * 3) % 5 < 2,
                     };
                     let shown = if ends {
-                        Shown::Ended {
-                            level: 0,
-                            gain: 1.0,
-                        }
+                        ended(0, 1.0)
                     } else if (arm + position) % 3 == 0 {
-                        Shown::Ended {
-                            level: 1,
-                            gain: 0.9,
-                        }
+                        ended(1, 0.9)
                     } else {
-                        Shown::Outlived {
-                            levels: 2,
-                            assumed: 2,
-                        }
+                        outlived(2)
                     };
                     belief.learn(arm, position, shown);
                 }
@@ -513,16 +499,9 @@ mod tests {
                 let gain = 0.9 - 0.1 * level as f64;
                 if level < 3 {
                     *sum += gain / 30.0;
-                    belief.learn(arm, position, Shown::Ended { level, gain });
+                    belief.learn(arm, position, ended(level, gain));
                 } else {
-                    belief.learn(
-                        arm,
-                        position,
-                        Shown::Outlived {
-                            levels: 3,
-                            assumed: 3,
-                        },
-                    );
+                    belief.learn(arm, position, outlived(3));
                 }
             }
         }
@@ -541,15 +520,9 @@ mod tests {
         for arm in 0..20 {
             for position in 0..20 {
                 let shown = if position % 2 == 0 {
-                    Shown::Ended {
-                        level: 0,
-                        gain: 1.0,
-                    }
+                    ended(0, 1.0)
                 } else {
-                    Shown::Outlived {
-                        levels: 3,
-                        assumed: 3,
-                    }
+                    outlived(3)
                 };
                 belief.learn(arm, position, shown);
             }
@@ -563,27 +536,9 @@ mod tests {
     #[test]
     fn a_run_that_ends_before_an_earlier_limit_differs_by_little() {
         let mut belief = Belief::new(1, 3, 1);
-        let outlived = Shown::Outlived {
-            levels: 1,
-            assumed: 1,
-        };
-        belief.learn(
-            0,
-            0,
-            Shown::Ended {
-                level: 1,
-                gain: 0.98,
-            },
-        );
-        belief.learn(0, 1, outlived);
-        belief.learn(
-            0,
-            1,
-            Shown::Ended {
-                level: 0,
-                gain: 0.99,
-            },
-        );
+        belief.learn(0, 0, ended(1, 0.98));
+        belief.learn(0, 1, outlived(1));
+        belief.learn(0, 1, ended(0, 0.99));
         assert!(
             belief.repeat_variance() < 1e-3,
             "{}",
