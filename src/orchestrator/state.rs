@@ -498,17 +498,15 @@ impl State {
         };
         let above = above.and_then(|above| policy.answer(Some(above)));
         let less = policy.answer(None).filter(|any| any.pull.limit <= limit);
-        let known = [asked, above, less]
-            .into_iter()
-            .flatten()
-            .filter_map(|pair| {
-                let price = &playing.problem.price;
-                self.evidence.estimate(pair.pull.arm, limit, price)
-            });
-        let best = known.reduce(|best, other| if other.gain > best.gain { other } else { best });
-        // What the policy believes of the very pair that was asked for counts.
-        let same = asked.filter(|asked| best.is_none_or(|best| best.pull == asked.pull));
-        same.or(best)
+        // What the policy believes of the very pair that was asked for counts: it may know how hard the instances are that its runs met.
+        let believed = asked.filter(|asked| asked.pull.limit == limit);
+        let others = [asked.filter(|_| believed.is_none()), above, less];
+        let shown = others.into_iter().flatten().filter_map(|pair| {
+            let price = &playing.problem.price;
+            self.evidence.estimate(pair.pull.arm, limit, price)
+        });
+        let known = believed.into_iter().chain(shown);
+        known.reduce(|best, other| if other.gain > best.gain { other } else { best })
     }
 
     /// The pair to use if the run stopped now.

@@ -315,6 +315,26 @@ impl Staged {
         arms.rev().max_by(|a, b| least(a).total_cmp(&least(b)))
     }
 
+    /// The arm to answer with at the largest limit, and what it brings there.
+    fn at_largest(&self) -> Option<Recommendation> {
+        let top = self.estimates.limits().len() - 1;
+        let arm = self.best()?;
+        let stats = self.estimates.of_arm(arm);
+        let reached = stats.iter().rposition(|stat| stat.count > 0)?;
+        let estimated = self.estimates.recommendation(arm, reached);
+        if reached < top {
+            return Some(estimated);
+        }
+        let scale = 1.0 + self.penalty;
+        let gain = self.belief.arms[arm].brings.mean * scale - self.penalty;
+        let width = 1.96 * self.belief.arms[arm].brings.variance.sqrt() * scale;
+        Some(Recommendation {
+            gain,
+            interval: (gain - width, gain + width),
+            ..estimated
+        })
+    }
+
     fn ranked_with_data(&self) -> impl DoubleEndedIterator<Item = usize> {
         let arms = self.order.iter().map(|arm| *arm as usize);
         arms.filter(|arm| self.belief.arms[*arm].has_data())
@@ -416,25 +436,16 @@ impl Policy for Staged {
     }
 
     fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
-        let top = self.estimates.limits().len() - 1;
-        if at.is_none_or(|at| at.get() < self.estimates.limits()[top]) {
-            return self.estimates.answer(at, self.parameters.recommend);
+        let top = self.estimates.limits()[self.estimates.limits().len() - 1];
+        if at.is_some_and(|at| at.get() >= top) {
+            return self.at_largest();
         }
-        let arm = self.best()?;
-        let stats = self.estimates.of_arm(arm);
-        let reached = stats.iter().rposition(|stat| stat.count > 0)?;
-        let estimated = self.estimates.recommendation(arm, reached);
-        if reached < top {
-            return Some(estimated);
-        }
-        let scale = 1.0 + self.penalty;
-        let gain = self.belief.arms[arm].brings.mean * scale - self.penalty;
-        let width = 1.96 * self.belief.arms[arm].brings.variance.sqrt() * scale;
-        Some(Recommendation {
-            gain,
-            interval: (gain - width, gain + width),
-            ..estimated
-        })
+        let pair = self.estimates.answer(at, self.parameters.recommend)?;
+        // The estimates of arms are of the instances that each has met. What is known for certain of all instances goes before.
+        let certain = self.at_largest().filter(|sure| {
+            at.is_none() && sure.pull.limit.get() >= top && sure.interval.0 > pair.gain
+        });
+        Some(certain.unwrap_or(pair))
     }
 
     fn arms_added(&mut self, problem: &Problem) -> bool {
