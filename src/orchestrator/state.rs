@@ -498,10 +498,13 @@ impl State {
         };
         let above = above.and_then(|above| policy.answer(Some(above)));
         let less = policy.answer(None).filter(|any| any.pull.limit <= limit);
-        // What the policy believes of the very pair that was asked for counts: it may know how hard the instances are that its runs met.
+        // If the policy has its own estimate for this very pair, use that: it may know how hard the instances of its runs were.
         let believed = asked.filter(|asked| asked.pull.limit == limit);
-        let others = [asked.filter(|_| believed.is_none()), above, less];
-        let shown = others.into_iter().flatten().filter_map(|pair| {
+        let is_other = |pair: &Recommendation| {
+            believed.is_none_or(|believed| believed.pull.arm != pair.pull.arm)
+        };
+        let others = [asked, above, less].into_iter().flatten().filter(is_other);
+        let shown = others.filter_map(|pair| {
             let price = &playing.problem.price;
             self.evidence.estimate(pair.pull.arm, limit, price)
         });

@@ -1,6 +1,6 @@
 //! What is believed of every arm: a linear model of what changes, level by level, in what a run is worth.
 //!
-//! While a run goes on it is worth what the usual run brings that has come so far ([`ahead`](Common::ahead)). In a level it ends
+//! A run in progress is worth what runs that got this far bring on average ([`ahead`](Common::ahead)). In a level it ends
 //! and brings its gain, or it outlives the level and is worth less. The changes of a run add up to what it brings, whatever
 //! `ahead` is. With what is usual they are small where nearly every run ends, and those in different levels are uncorrelated.
 //!

@@ -441,7 +441,7 @@ impl Policy for Staged {
             return self.at_largest();
         }
         let pair = self.estimates.answer(at, self.parameters.recommend)?;
-        // The estimates of arms are of the instances that each has met. What is known for certain of all instances goes before.
+        // Estimates of arms cover only the instances that each has met. What is certain over all instances takes precedence.
         let certain = self.at_largest().filter(|sure| {
             at.is_none() && sure.pull.limit.get() >= top && sure.interval.0 > pair.gain
         });
