@@ -185,7 +185,8 @@ impl Evidence {
     }
 
     /// The default, where it is more likely to be better than this answer and has earned a reward; at the limit under
-    /// which it was compared.
+    /// which it was compared. Not where the answer surely gains more than the default did: the policy may know more, such as how hard
+    /// the instances of its runs were.
     pub fn better_default(
         &self,
         best: &Recommendation,
@@ -197,11 +198,12 @@ impl Evidence {
             (
                 Comparison::Compared {
                     limit,
+                    gain,
                     is_short: false,
                     ..
                 },
                 Some(probability),
-            ) if probability < 0.5 => {
+            ) if probability < 0.5 && gain >= best.interval.0 => {
                 let default = ArmId::from_index(0);
                 let is_solved = |run: &FinishedRun| run.is_solved_within(limit);
                 self.of(default).iter().find(|run| is_solved(run))?;
@@ -231,6 +233,7 @@ impl Evidence {
             interval,
             pulls: known.runs as u64,
             censored: self.reaching(arm, limit.get()).filter(cut).count() as f64 / runs,
+            is_predicted: false,
         })
     }
 

@@ -38,13 +38,19 @@ impl Evidence {
     /// First the smallest limit at which some run was cut off or could have been, and whose gain is not worse by more than
     /// noise. The estimated gain becomes that of this limit, by what the same runs would have lost under it. If nothing is
     /// cut off there, the limit comes down to just above the longest run seen, where no run ends differently.
+    ///
+    /// A limit that was found by a model of the runs of all arms is not judged again by the few runs of one.
     pub fn settle(&self, best: Recommendation, price: &Price) -> Option<Recommendation> {
         let arm = best.pull.arm;
         let granted = best.pull.limit.get();
         if !self.of(arm).iter().any(|run| run.is_solved_within(granted)) {
             return None;
         }
-        let (limit, lost) = self.smallest_sufficient(&best, price);
+        let (limit, lost) = if best.is_predicted {
+            (granted, 0.0)
+        } else {
+            self.smallest_sufficient(&best, price)
+        };
         let limit = self.just_above_longest(&best, limit).unwrap_or(limit);
         let mut settled = best;
         settled.gain -= lost;
@@ -166,6 +172,7 @@ mod tests {
             interval: (0.4, 0.6),
             pulls: 1,
             censored: 0.0,
+            is_predicted: false,
         }
     }
 

@@ -205,6 +205,7 @@ mod tests {
             interval: (gain - half, gain + half),
             pulls,
             censored: 0.0,
+            is_predicted: false,
         }
     }
 

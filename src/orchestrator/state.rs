@@ -485,31 +485,34 @@ impl State {
         }
     }
 
-    /// The arm to use if every run gets this limit: the best of what the policy recommends at the limits of the grid around it, and
-    /// without a limit if that is less, as far as their runs show it under this one. An arm that never needed as much may never
-    /// have been granted it.
+    /// The arm to use if every run gets this limit. A policy with a model of all runs knows. Otherwise the best of what it recommends at
+    /// the limits of the grid around it, and without a limit if that is less, as far as their runs show it under this one. An arm
+    /// that never needed as much may never have been granted it.
     fn under_limit(&self, playing: &Playing, limit: Limit) -> Option<Recommendation> {
         let policy = &playing.policy;
-        let asked = policy.answer(Some(limit));
+        let mut asked = policy.answer(Some(limit))?;
+        if asked.is_predicted {
+            asked.pull.limit = limit;
+            return Some(asked);
+        }
         let mut limits = playing.problem.limits.as_slice().iter().copied();
-        let above = match asked {
-            Some(asked) if asked.pull.limit == limit => None,
-            _ => limits.find(|above| *above > limit),
+        let above = if asked.pull.limit == limit {
+            None
+        } else {
+            limits.find(|above| *above > limit)
         };
         let above = above.and_then(|above| policy.answer(Some(above)));
         let less = policy.answer(None).filter(|any| any.pull.limit <= limit);
-        // If the policy has its own estimate for this very pair, use that: it may know how hard the instances of its runs were.
-        let believed = asked.filter(|asked| asked.pull.limit == limit);
-        let is_other = |pair: &Recommendation| {
-            believed.is_none_or(|believed| believed.pull.arm != pair.pull.arm)
-        };
-        let others = [asked, above, less].into_iter().flatten().filter(is_other);
-        let shown = others.filter_map(|pair| {
-            let price = &playing.problem.price;
-            self.evidence.estimate(pair.pull.arm, limit, price)
-        });
-        let known = believed.into_iter().chain(shown);
-        known.reduce(|best, other| if other.gain > best.gain { other } else { best })
+        let shown = [Some(asked), above, less]
+            .into_iter()
+            .flatten()
+            .filter_map(|pair| {
+                let price = &playing.problem.price;
+                self.evidence.estimate(pair.pull.arm, limit, price)
+            });
+        let known = shown.reduce(|best, other| if other.gain > best.gain { other } else { best });
+        // Where no run got as far, the arm for the limit that was reached.
+        known.or(Some(asked))
     }
 
     /// The pair to use if the run stopped now.

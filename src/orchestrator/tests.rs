@@ -654,3 +654,49 @@ fn an_answer_that_is_probably_worse_than_the_default_is_not_recommended() {
     let verdict = state.verdict(Resource::Wall);
     assert_eq!(verdict.comparison, Some(Comparison::IsDefault));
 }
+
+/// Most arms end soon on easy instances and never on others; the default never does. With a small budget hardly any arm is granted the
+/// largest limit.
+#[test]
+fn the_policy_answers_for_a_limit_that_hardly_any_run_was_granted() {
+    let seconds = |arm: usize, instance: usize| match (arm + 5 * instance) % 7 {
+        _ if arm == 0 => f64::INFINITY,
+        hard if hard < 3 => 0.02 * (1 + instance % 4) as f64,
+        hard => 60.0 + (hard * arm) as f64,
+    };
+    let mut is_granted = vec![];
+    for rounds in [15, 60, 240] {
+        let grid = LimitGrid::new([0.1, 0.5, 2.5, 12.0, 80.0]).unwrap();
+        let limit = grid.max();
+        let mut state = State::new(Plan {
+            limits: LimitSource::Grid(grid),
+            penalty: Curve::parse("10 * x").unwrap(),
+            instances: 40,
+            arms: 12,
+            space: Space::numbered(12).unwrap().into(),
+            ..plan("levels")
+        });
+        for _ in 0..rounds {
+            let Next::Pull(pull) = state.choose() else {
+                panic!("it waits");
+            };
+            state.launched(&pull);
+            let instance = pull.instance.unwrap() as usize - 1;
+            let ended = Observation::ended(pull.pull(), 1.0, seconds(pull.arm.index(), instance));
+            state.learned(&Learned {
+                pull,
+                observation: ended
+                    .or_else(|_| Observation::censored(pull.pull(), pull.limit.get()))
+                    .unwrap(),
+                outcome: OutcomeRecord::default(),
+            });
+        }
+        let asked = state.recommended(Some(limit)).unwrap();
+        let answer = state.answer(Some(limit)).unwrap();
+        assert_eq!(answer.pull, asked.pull, "{rounds} rounds");
+        assert_eq!(answer.pull.limit, limit);
+        let runs = state.evidence().of(answer.pull.arm).iter();
+        is_granted.push(runs.clone().any(|run| run.reach >= limit.get()));
+    }
+    assert!(is_granted.contains(&false), "{is_granted:?}");
+}

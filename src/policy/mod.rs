@@ -93,8 +93,9 @@ pub trait Policy: Send {
     /// The best pair so far, with its interval. With a limit: the arm to use if every run gets that limit. None before the
     /// first observation. The one method about answers that a policy writes.
     ///
-    /// The best *pair* often has a small limit, which says little about which arm solves most within a large one. Where nothing was observed as far as the limit asked for, the answer rests on the limit below it
-    /// (else above it) that was reached, and says so in its own limit.
+    /// The best *pair* often has a small limit, which says little about which arm solves most within a large one. Where nothing was
+    /// observed as far as the limit asked for, the answer either is predicted, or rests on the limit below it (else above it) that
+    /// was reached, and says so in its own limit.
     fn answer(&self, at: Option<Limit>) -> Option<Recommendation>;
 
     /// The best pair so far.

@@ -23,6 +23,9 @@ pub struct Recommendation {
     pub pulls: u64,
     /// Share of them that had not ended at this limit.
     pub censored: f64,
+    /// Whether the gain is predicted by a model of the runs of all arms. If not, it rests on the runs of this arm alone.
+    #[serde(skip)]
+    pub is_predicted: bool,
 }
 
 /// The parameters of a policy that has no others.
@@ -138,6 +141,7 @@ impl Estimates {
             interval: interval(stat, gain, self.penalties()[k]),
             pulls: u64::from(stat.count),
             censored: self.survival(arm, k),
+            is_predicted: false,
         }
     }
 }

@@ -268,6 +268,7 @@ impl ZRcucb {
             interval: interval(stat, grid.gain(k), grid.penalty(k)),
             pulls: u64::from(stat.count),
             censored: grid.survival(k),
+            is_predicted: false,
         })
     }
 }

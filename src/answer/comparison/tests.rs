@@ -17,6 +17,7 @@ fn pair(arm: usize, limit: f64) -> Recommendation {
         interval: (0.4, 0.6),
         pulls: 1,
         censored: 0.0,
+        is_predicted: false,
     }
 }
 

@@ -126,6 +126,15 @@ impl Arm {
             })
     }
 
+    /// On how many of the instances of the first pass that it has met at a level it outlived that.
+    pub(super) fn outlived_in_prefix(&self, level: usize, instances: usize) -> usize {
+        let met = (self.met[level] as usize).min(instances);
+        let outlived = self.cells[..met]
+            .iter()
+            .filter(|cell| usize::from(cell.ended) > level);
+        outlived.count()
+    }
+
     /// How many levels it outlived at this position.
     pub(super) fn outlived(&self, position: usize) -> usize {
         let cell = self.cells.get(position);

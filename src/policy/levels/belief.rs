@@ -27,6 +27,8 @@ const TINY: f64 = 1e-18;
 const ARMS: (f64, f64) = (0.03, 0.008);
 /// Their correlation in neighbouring levels.
 const CORRELATION: f64 = 0.8;
+/// How many runs of an arm the usual share that outlive a level counts for.
+const OUTLIVES: f64 = 10.0;
 
 /// What is believed.
 #[derive(Debug, Clone)]
@@ -48,6 +50,8 @@ pub(super) struct Belief {
 pub(super) struct Common {
     /// What a run is worth that reaches each level; nothing past the last one.
     pub(super) ahead: [f64; MOST + 1],
+    /// The share of runs that outlive each level.
+    pub(super) outlives: Vector,
     /// Variance of changes in each level.
     pub(super) scale: Vector,
     /// The same that effects do not explain.
@@ -72,6 +76,7 @@ impl Belief {
             arms: vec![],
             common: Common {
                 ahead: [0.0; MOST + 1],
+                outlives: [0.0; MOST],
                 scale: [0.0; MOST],
                 noise: [0.0; MOST],
                 spread: [0.0; MOST],
@@ -194,16 +199,7 @@ impl Belief {
                 repeated += within / count;
             }
         }
-        let (effects, covariance) = self.posterior(arm);
-        let open = self.open(arm);
-        let mut total = dot(&effects, &open);
-        let mut variance = dot(&covariance.map(|row| dot(&row, &open)), &open);
-        for level in 0..self.levels {
-            let met = self.met(arm, level);
-            let not_met = |sums: &[Vector]| sums[self.instances][level] - sums[met][level];
-            total += (arm.changed[level] + not_met(&self.common.effects)) / instances;
-            variance += not_met(&self.common.doubts) / (instances * instances);
-        }
+        let (total, variance) = self.changed(arm, self.levels);
         // What is not known brings at least nothing, and at most what a run brings that ends at once.
         let most = self.usually_brings()[0].max(self.common.ahead[0]);
         let between = (known, known + (instances - runs) * most);
@@ -211,8 +207,44 @@ impl Belief {
             (self.common.ahead[0] + total).clamp(between.0 / instances, between.1 / instances);
         Brings {
             mean,
-            variance: variance.max(0.0) + repeated / (instances * instances),
+            variance: variance + repeated / (instances * instances),
         }
+    }
+
+    /// What an arm brings over all instances under the limit of this level, where a run that outlives it is worth `given_up`.
+    pub(super) fn predict_under(&self, arm: &Arm, level: usize, given_up: f64) -> Brings {
+        if level + 1 == self.levels {
+            return arm.brings;
+        }
+        let (total, variance) = self.changed(arm, level + 1);
+        let met = self.met(arm, level) as f64;
+        let outlived = arm.outlived_in_prefix(level, self.instances) as f64;
+        let usual = OUTLIVES * self.common.outlives[level];
+        let of_others = (self.instances as f64 - met) * (outlived + usual) / (met + OUTLIVES);
+        let outlives = (outlived + of_others) / self.instances as f64;
+        let ahead = self.common.ahead;
+        Brings {
+            mean: ahead[0] + total + outlives * (given_up - ahead[level + 1]),
+            variance,
+        }
+    }
+
+    /// What all changes of an arm in the first so many levels add up to, on average over all instances, and the variance of
+    /// that.
+    fn changed(&self, arm: &Arm, levels: usize) -> (f64, f64) {
+        let instances = self.instances as f64;
+        let (effects, covariance) = self.posterior(arm);
+        let mut open = self.open(arm);
+        open[levels..].fill(0.0);
+        let mut total = dot(&effects, &open);
+        let mut variance = dot(&covariance.map(|row| dot(&row, &open)), &open);
+        for level in 0..levels {
+            let met = self.met(arm, level);
+            let not_met = |sums: &[Vector]| sums[self.instances][level] - sums[met][level];
+            total += (arm.changed[level] + not_met(&self.common.effects)) / instances;
+            variance += not_met(&self.common.doubts) / (instances * instances);
+        }
+        (total, variance.max(0.0))
     }
 
     /// The level at which one more instance says most about what an arm brings, per unit of cost.

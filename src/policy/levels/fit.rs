@@ -104,6 +104,11 @@ impl Belief {
                 hazards[level] * usual[level] + (1.0 - hazards[level]) * ahead[level + 1];
         }
         self.common.ahead = ahead;
+        let mut left = 1.0;
+        self.common.outlives = hazards.map(|hazard| {
+            left *= 1.0 - hazard;
+            left
+        });
         for level in 0..self.levels {
             let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
             for change in seen

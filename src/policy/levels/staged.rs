@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use rand::{Rng, RngExt};
 
 use super::arm::Shown;
-use super::belief::{Belief, MOST};
+use super::belief::{Belief, Brings, MOST};
 use super::joining::Joining;
 use super::pooled::Pooled;
 use super::rungs::Window;
@@ -18,6 +18,7 @@ use super::{Parameters, levels_of};
 use crate::policy::beta::own_rng;
 use crate::policy::estimate::Estimates;
 use crate::policy::explanation::Last;
+use crate::policy::recommendation::Recommend;
 use crate::policy::survival::Survival;
 use crate::policy::{Explanation, Policy, Problem, Recommendation, Weighed};
 use crate::round::{ArmId, Limit, Observation, Pull, Round, Seen};
@@ -304,38 +305,45 @@ impl Staged {
         self.ranked_with_data().next()
     }
 
-    /// The arm to answer with: the largest posterior mean less two standard deviations. Of many arms that may be best, the
-    /// largest mean alone is often that of one that is hardly known.
-    fn best(&self) -> Option<usize> {
-        let least = |arm: &usize| {
-            let arm = &self.belief.arms[*arm];
-            arm.brings.mean - 2.0 * arm.brings.variance.sqrt()
+    /// Of these arms the one to answer with at a level: the largest posterior mean there less two standard deviations. Of many
+    /// arms that may be best, the largest mean alone is often that of one that is hardly known.
+    fn best_at(&self, level: usize, arms: impl Iterator<Item = usize>) -> Option<Recommendation> {
+        let given_up = self.penalty - self.estimates.penalties()[self.places[level]];
+        let given_up = given_up / (1.0 + self.penalty);
+        let brings = |arm: usize| {
+            let of_arm = &self.belief.arms[arm];
+            self.belief.predict_under(of_arm, level, given_up)
         };
-        let arms = self.ranked_with_data();
-        arms.rev().max_by(|a, b| least(a).total_cmp(&least(b)))
-    }
-
-    /// The arm to answer with at the largest limit, and what it brings there.
-    fn at_largest(&self) -> Option<Recommendation> {
-        let top = self.estimates.limits().len() - 1;
-        let arm = self.best()?;
-        let stats = self.estimates.of_arm(arm);
-        let reached = stats.iter().rposition(|stat| stat.count > 0)?;
-        let estimated = self.estimates.recommendation(arm, reached);
-        if reached < top {
-            return Some(estimated);
-        }
-        let scale = 1.0 + self.penalty;
-        let gain = self.belief.arms[arm].brings.mean * scale - self.penalty;
-        let width = 1.96 * self.belief.arms[arm].brings.variance.sqrt() * scale;
-        Some(Recommendation {
-            gain,
-            interval: (gain - width, gain + width),
-            ..estimated
+        let value = |brings: &Brings| match self.parameters.recommend {
+            Recommend::Safe => brings.mean - 2.0 * brings.variance.sqrt(),
+            Recommend::Best => brings.mean,
+        };
+        let known = arms.filter_map(|arm| Some((arm, self.reached(arm, level)?, brings(arm))));
+        let best = known.max_by(|(_, _, a), (_, _, b)| value(a).total_cmp(&value(b)));
+        best.map(|(arm, reached, brings)| {
+            let scale = 1.0 + self.penalty;
+            let gain = brings.mean * scale - self.penalty;
+            let width = 1.96 * brings.variance.sqrt() * scale;
+            Recommendation {
+                pull: self.estimates.pull(arm, self.places[level]),
+                gain,
+                interval: (gain - width, gain + width),
+                is_predicted: true,
+                ..self.estimates.recommendation(arm, self.places[reached])
+            }
         })
     }
 
-    fn ranked_with_data(&self) -> impl DoubleEndedIterator<Item = usize> {
+    /// The largest level up to this one that an arm was granted.
+    fn reached(&self, arm: usize, level: usize) -> Option<usize> {
+        let stats = self.estimates.of_arm(arm);
+        let levels = 0..=level;
+        levels
+            .rev()
+            .find(|level| stats[self.places[*level]].count > 0)
+    }
+
+    fn ranked_with_data(&self) -> impl DoubleEndedIterator<Item = usize> + Clone {
         let arms = self.order.iter().map(|arm| *arm as usize);
         arms.filter(|arm| self.belief.arms[*arm].has_data())
     }
@@ -436,16 +444,16 @@ impl Policy for Staged {
     }
 
     fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
-        let top = self.estimates.limits()[self.estimates.limits().len() - 1];
-        if at.is_some_and(|at| at.get() >= top) {
-            return self.at_largest();
+        let arms = self.ranked_with_data().rev();
+        if let Some(limit) = at {
+            return self.best_at(self.level_of(limit.get()), arms);
         }
-        let pair = self.estimates.answer(at, self.parameters.recommend)?;
-        // Estimates of arms cover only the instances that each has met. What is certain over all instances takes precedence.
-        let certain = self.at_largest().filter(|sure| {
-            at.is_none() && sure.pull.limit.get() >= top && sure.interval.0 > pair.gain
+        // Of each level a pair that earned a reward there. Between few levels the largest mean may decide.
+        let pairs = (0..self.limits.len()).filter_map(|level| {
+            let stat = |arm: usize| &self.estimates.of_arm(arm)[self.places[level]];
+            self.best_at(level, arms.clone().filter(|arm| stat(*arm).has_reward()))
         });
-        Some(certain.unwrap_or(pair))
+        pairs.reduce(|best, other| if other.gain > best.gain { other } else { best })
     }
 
     fn arms_added(&mut self, problem: &Problem) -> bool {

@@ -151,6 +151,55 @@ fn with_enough_budget_the_answer_is_the_best_arm_of_the_training_instances() {
     }
 }
 
+/// All runs end, most of them at once; arms differ by milliseconds and instances by seconds. One arm may have met easier instances
+/// than another.
+#[test]
+fn without_a_limit_the_answer_is_the_arm_that_is_known_to_be_best() {
+    let mut rng = Pcg64Mcg::seed_from_u64(7);
+    let mut lost = [0.0; 2];
+    for seed in 0..10 {
+        let hard: Vec<f64> = (0..20).map(|_| rng.random::<f64>().powi(4)).collect();
+        let matrix: Matrix = (0..60)
+            .map(|_| {
+                let own = 0.05 * rng.random::<f64>();
+                let of = |hard: &f64| hard + own + 0.005 * rng.random::<f64>();
+                hard.iter().map(of).collect()
+            })
+            .collect();
+        let mean = |arm: usize| matrix[arm].iter().sum::<f64>() / 20.0;
+        let best = mean(best_of(&matrix, 90.0));
+        let mut game = Game::new(&matrix, &LIMITS, seed);
+        game.play(8.0 * sweep(&matrix));
+        let free = game.policy.answer(None).unwrap().pull.arm.index();
+        for (lost, arm) in lost.iter_mut().zip([free, game.answer()]) {
+            *lost += (mean(arm) - best) / 10.0;
+        }
+    }
+    assert!(lost.iter().all(|lost| *lost < 0.001), "{lost:?}");
+}
+
+/// Some arms are done soon on a third of the instances and never on the others. Giving up soon pays more than the arm that always ends.
+#[test]
+fn a_short_limit_is_the_answer_where_giving_up_soon_pays() {
+    for seed in 0..5 {
+        let early = |arm: usize| {
+            let of = move |j: usize| if j % 3 == arm % 3 { 0.2 } else { NEVER };
+            (0..30).map(of).collect()
+        };
+        let matrix: Matrix = (0..6).map(early).chain([vec![85.0; 30]]).collect();
+        let mut game = Game::new(&matrix, &LIMITS, seed);
+        game.play(100.0 * sweep(&matrix));
+        let answer = game.policy.answer(None).unwrap();
+        assert!(answer.pull.arm.index() < 6, "{answer:?}");
+        assert_eq!(answer.pull.limit.get(), 0.3);
+        let price = problem(&matrix, &LIMITS).price;
+        let penalty = price.penalty(answer.pull.limit);
+        let gain = (1.0 - price.cost(0.2) - 2.0 * penalty) / 3.0;
+        assert!((answer.gain - gain).abs() < 1e-6, "{answer:?} {gain}");
+        assert_eq!(game.answer(), 6);
+    }
+}
+
 #[test]
 fn random_matrices_are_solved_exactly_with_enough_budget() {
     let mut rng = Pcg64Mcg::seed_from_u64(1);

@@ -172,6 +172,11 @@ impl Surrogate {
         self.average(configuration, |run| run.par10(self.recorded.cutoff))
     }
 
+    /// What a configuration gains under a limit.
+    pub fn gain_of(&self, configuration: &Configuration, limit: Limit, price: &Price) -> f64 {
+        self.average(configuration, |run| run.gain(limit, price))
+    }
+
     fn average(&self, configuration: &Configuration, of: impl Fn(&RecordedRun) -> f64) -> f64 {
         let (row, words) = (self.features.row(configuration), plain(configuration));
         let instances = 0..self.recorded.instances.len();
@@ -215,8 +220,7 @@ impl VirtualTarget for Surrogate {
     }
 
     fn gain(&self, arm: ArmId, limit: Limit, price: &Price) -> f64 {
-        let configuration = self.arms.configuration(arm);
-        self.average(&configuration, |run| run.gain(limit, price))
+        self.gain_of(&self.arms.configuration(arm), limit, price)
     }
 
     fn censored(&self, arm: ArmId, limit: Limit) -> f64 {

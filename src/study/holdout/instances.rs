@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::super::source::{StudyError, limits_of};
 use crate::orchestrator::{Plan, State};
 use crate::policy::Problem;
-use crate::round::{ArmId, Limit, Purpose, Round, randomness};
+use crate::round::{ArmId, Limit, Pull, Purpose, Round, randomness};
 use crate::scenario::{Scenario, Target};
 use crate::target::VirtualTarget;
 use crate::target::recorded::{Recorded, Surrogate};
@@ -174,6 +174,18 @@ impl Holdout {
                 }
             }
             None => self.par10[arm.index()],
+        }
+    }
+
+    /// What a pair of this run gains on the training instances.
+    pub(super) fn gain(&self, state: &State, pair: Pull) -> f64 {
+        let price = &self.problem.price;
+        match &self.made {
+            Some(made) => {
+                let configuration = state.space().configuration(pair.arm);
+                made.training.gain_of(&configuration, pair.limit, price)
+            }
+            None => self.training.gain(pair.arm, pair.limit, price),
         }
     }
 

@@ -11,7 +11,7 @@ use super::mark::{MarkSums, Marks};
 use crate::journal::{Learned, OutcomeRecord, PullRecord};
 use crate::orchestrator::{Next, Plan, State};
 use crate::policy::PolicyKind;
-use crate::round::ArmId;
+use crate::round::{ArmId, Pull};
 
 /// What the shortest run costs, in seconds: starting a program is not free.
 const LEAST_COST: f64 = 0.01;
@@ -94,7 +94,7 @@ pub(super) struct Judged {
     pub(super) par10: Par10,
     /// The share of the gap from the median arm to the best that it closes, in training and in test.
     pub(super) shares: (Option<f64>, Option<f64>),
-    /// Test PAR10 of the arm of the best pair, or of the first arm if there was none.
+    /// What the answered pair gains on the training instances, or the first arm at the largest limit if there was none.
     pub(super) pair: f64,
     /// Whether there was an answer.
     pub(super) is_answered: bool,
@@ -226,7 +226,8 @@ impl VirtualRun for Training<'_> {
 fn judge(holdout: &Holdout, state: &State, spent: f64) -> Judged {
     let first = ArmId::from_index(0);
     let answer = state.recommended(Some(holdout.full_limit()));
-    let pair = state.recommended(None);
+    let at_most = Pull::new(first, holdout.full_limit());
+    let pair = (state.recommended(None)).map_or(at_most, |best| best.pull);
     let worth = |arm: ArmId| holdout.par10(state, arm);
     let of_answer = worth(answer.map_or(first, |answer| answer.pull.arm));
     let tally = state.tally();
@@ -237,7 +238,7 @@ fn judge(holdout: &Holdout, state: &State, spent: f64) -> Judged {
         gain: tally.gain,
         par10: of_answer,
         shares: holdout.shares(of_answer),
-        pair: worth(pair.map_or(first, |pair| pair.pull.arm)).test,
+        pair: holdout.gain(state, pair),
         is_answered: answer.is_some(),
     }
 }

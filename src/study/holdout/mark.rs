@@ -64,7 +64,7 @@ pub struct Mark {
     pub test: Estimate,
     /// The same on the training instances.
     pub train: Estimate,
-    /// PAR10 on the test instances of the arm of its best pair.
+    /// What the answered pair gains per run on the training instances.
     pub pair: Estimate,
     /// CPU time of the runs observed. The run in flight does not count.
     pub spent: Estimate,

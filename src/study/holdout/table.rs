@@ -14,7 +14,7 @@ const HEADS: [&str; 10] = [
     "",
     "train PAR10",
     "gap closed",
-    "pair",
+    "pair gains",
     "CPU",
     "runs",
     "censored",
@@ -85,7 +85,7 @@ pub fn text(marks: &[Marks], to: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         to,
-        "\nPAR10: mean time over instances, ten times the cutoff where nothing was solved. The answer is the arm recommended for the\nlargest limit; `pair` is the arm of the best pair. Gap closed: how far the answer has come from the median arm to the best, by\ntraining PAR10."
+        "\nPAR10: mean time over instances, ten times the cutoff where nothing was solved. The answer is the arm recommended for the\nlargest limit. Gap closed: how far it has come from the median arm to the best, by training PAR10. `pair gains`: what a run of the\npair answered without a limit gains on the training instances."
     )?;
     if first.repetitions > 1 || first.halves > 1 {
         writeln!(to, "Means over repetitions; ± is the standard error.")?;
@@ -190,7 +190,7 @@ fn budget_text(mut marks: Vec<(&str, &Mark)>, to: &mut dyn Write) -> io::Result<
                     Some(_) => estimate(mark.share, 2),
                     None => "none".into(),
                 },
-                estimate(mark.pair, decimals(mark.pair)),
+                estimate(mark.pair, 4),
                 quantity::seconds(mark.spent.mean.unwrap_or(0.0)),
                 plain(mark.runs),
                 match mark.censored.mean {
@@ -255,7 +255,7 @@ fn csv(marks: &[Marks], to: impl Write, which: impl Fn(&Marks) -> &[Mark]) -> io
         "test_share",
         "test_par10",
         "train_par10",
-        "pair_par10",
+        "pair_gain",
         "spent",
         "runs",
         "censored",
