@@ -4,6 +4,7 @@ use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::Evidence;
+use super::shown::Failed;
 use crate::policy::Recommendation;
 use crate::round::{Limit, Price};
 
@@ -24,7 +25,7 @@ const MANY: f64 = 100.0;
 pub struct LimitReason {
     /// How many runs show it.
     pub runs: usize,
-    /// How many of them the limit cuts off.
+    /// How many of them the limit cuts off, or would if they had been granted it.
     pub cut_off: usize,
     /// The longest run that ended within the limit.
     pub longest: f64,
@@ -60,27 +61,16 @@ impl Evidence {
         Some(settled)
     }
 
-    /// Why the answer has this limit.
-    pub fn limit_reason(&self, best: &Recommendation) -> LimitReason {
-        let limit = best.pull.limit.get();
-        let mut reason = LimitReason {
-            runs: 0,
-            cut_off: 0,
-            longest: 0.0,
-            expected_above: 1.0,
-        };
-        for run in self
-            .reaching(best.pull.arm, limit)
-            .filter(|run| !run.is_failed)
-        {
-            reason.runs += 1;
-            match run.consumption() {
-                Some(used) if used <= limit => reason.longest = reason.longest.max(used),
-                _ => reason.cut_off += 1,
-            }
-        }
-        reason.expected_above = 1.0 / (reason.runs + 1) as f64;
-        reason
+    /// Why the answer has this limit; none if no run of the arm shows that.
+    pub fn limit_reason(&self, best: &Recommendation) -> Option<LimitReason> {
+        let shown = self.shown(best.pull.arm, best.pull.limit.get(), Failed::LeftOut)?;
+        let lengths = shown.ended.iter().filter_map(|(run, _)| run.consumption());
+        Some(LimitReason {
+            runs: shown.runs,
+            cut_off: (shown.unsolved * shown.runs as f64).round() as usize,
+            longest: lengths.fold(0.0, f64::max),
+            expected_above: 1.0 / (shown.runs + 1) as f64,
+        })
     }
 
     /// The smallest limit that was granted to the arm and whose gain is as good, up to noise, on the same runs; and how much
@@ -205,7 +195,8 @@ mod tests {
         let evidence = evidence(runs);
         let found = limit(&evidence, 0.412);
         assert!((0.0616..=0.0728).contains(&found), "{found}");
-        let reason = evidence.limit_reason(&evidence.settle(pair(0.412), &par10()).unwrap());
+        let settled = evidence.settle(pair(0.412), &par10()).unwrap();
+        let reason = evidence.limit_reason(&settled).unwrap();
         assert_eq!((reason.runs, reason.cut_off), (1105, 0));
         assert!((reason.longest - 0.056).abs() < 1e-12);
         assert!(reason.expected_above < 0.001);
@@ -217,7 +208,7 @@ mod tests {
         let granted = 0.018_016_482_306_544_11;
         let evidence = evidence((0..10).map(|k| (granted, if k == 0 { 1.0 } else { 0.01 })));
         let settled = evidence.settle(pair(granted), &par10()).unwrap();
-        let reason = evidence.limit_reason(&settled);
+        let reason = evidence.limit_reason(&settled).unwrap();
         assert_eq!((reason.runs, reason.cut_off), (10, 1));
         let values = evidence.values(settled.pull.arm, settled.pull.limit.get());
         assert_eq!(values.unwrap().solved, 0.9);

@@ -35,6 +35,7 @@ mod limit;
 mod nodes;
 mod outlook;
 mod path;
+mod shown;
 mod tested;
 mod values;
 mod verdict;

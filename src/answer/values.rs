@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::shown::Failed;
 use super::{Evidence, FinishedRun};
 use crate::quantity::grouped;
 use crate::resource::Resource;
@@ -52,13 +53,25 @@ impl Evidence {
         }
     }
 
-    /// What the arm brings under this limit; none if no run of it reached that far.
+    /// What the arm brings under this limit; none if no run of it shows that.
     pub fn values(&self, arm: ArmId, limit: f64) -> Option<Values> {
-        values_of(
-            self.reaching(arm, limit),
-            limit,
-            (self.terms(), self.score_name()),
-        )
+        let shown = self.shown(arm, limit, Failed::Unsolved)?;
+        let mean = |of: &dyn Fn(&FinishedRun) -> f64| -> f64 {
+            shown.ended.iter().map(|(run, share)| share * of(run)).sum()
+        };
+        let used = mean(&|run| run.consumption().unwrap_or(0.0));
+        let scored = mean(&|run| f64::from(u8::from(run.score().is_some())));
+        let scores = mean(&|run| run.score().unwrap_or(0.0));
+        Some(Values {
+            terms: self.terms(),
+            runs: shown.runs,
+            solved: 1.0 - shown.unsolved,
+            par10: used + 10.0 * limit * shown.unsolved,
+            mean_consumption: used + limit * shown.unsolved,
+            score: (scored > 0.0).then(|| scores / scored),
+            score_name: self.score_name(),
+            reward: mean(&|run| run.reward),
+        })
     }
 
     /// The arms that no other beats in both reward and consumption, the cheapest first, each with the largest limit that
@@ -91,44 +104,6 @@ impl Evidence {
         });
         all
     }
-}
-
-fn values_of<'a>(
-    runs: impl Iterator<Item = &'a FinishedRun>,
-    limit: f64,
-    (terms, score_name): (Terms, &'static str),
-) -> Option<Values> {
-    let (mut count, mut solved, mut used, mut reward) = (0_usize, 0_usize, 0.0, 0.0);
-    let (mut scores, mut scored) = (0.0, 0_usize);
-    for run in runs {
-        count += 1;
-        match run.consumption() {
-            Some(consumption) if consumption <= limit => {
-                solved += 1;
-                used += consumption;
-                reward += run.reward;
-                if let Some(score) = run.score() {
-                    scores += score;
-                    scored += 1;
-                }
-            }
-            _ => {}
-        }
-    }
-    if count == 0 {
-        return None;
-    }
-    let (of, unsolved) = (count as f64, (count - solved) as f64);
-    Some(Values {
-        terms,
-        runs: count,
-        solved: solved as f64 / of,
-        par10: (used + 10.0 * limit * unsolved) / of,
-        mean_consumption: (used + limit * unsolved) / of,
-        score: (scored > 0).then(|| scores / scored as f64),
-        score_name,
-        reward: reward / of,
-    })
 }
 
 impl Values {

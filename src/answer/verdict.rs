@@ -77,7 +77,7 @@ impl Verdict {
                     "let it run longer".into(),
                 ))),
             },
-            limit: best.map(|best| evidence.limit_reason(&best)),
+            limit: best.and_then(|best| evidence.limit_reason(&best)),
             values: best.and_then(|best| evidence.values(best.pull.arm, best.pull.limit.get())),
             comparison: best
                 .zip(of.price)
@@ -98,7 +98,7 @@ impl Verdict {
 
     /// What was learned, as you would say it to a colleague; `label` is the answer's configuration.
     pub fn sentences(&self, label: &str, resource: Resource) -> Vec<String> {
-        let (Some(best), Some(limit)) = (self.best, self.limit) else {
+        let Some(best) = self.best else {
             let (why, fix) = self.no_answer.clone().unwrap_or_default();
             return vec![
                 format!("There is no answer yet: {why}."),
@@ -142,7 +142,10 @@ impl Verdict {
         });
         let mut sentences = vec![use_it];
         sentences.extend(compared);
-        sentences.push(format!("{}.", capitalised(&limit.in_words(resource))));
+        sentences.push(match self.limit {
+            Some(limit) => format!("{}.", capitalised(&limit.in_words(resource))),
+            None => "No run of it was granted this limit yet: what it gains is predicted.".into(),
+        });
         sentences.extend(self.still_moves());
         sentences
     }

@@ -490,9 +490,8 @@ impl State {
     /// that never needed as much may never have been granted it.
     fn under_limit(&self, playing: &Playing, limit: Limit) -> Option<Recommendation> {
         let policy = &playing.policy;
-        let mut asked = policy.answer(Some(limit))?;
-        if asked.is_predicted {
-            asked.pull.limit = limit;
+        let asked = policy.answer(Some(limit))?;
+        if asked.is_predicted && asked.pull.limit == limit {
             return Some(asked);
         }
         let mut limits = playing.problem.limits.as_slice().iter().copied();

@@ -19,9 +19,10 @@ pub struct Recommendation {
     pub gain: f64,
     /// 95 % interval around the gain; `interval` in this file says how it is made.
     pub interval: (f64, f64),
-    /// How many pulls the estimate rests on: those of the arm that reached this limit.
+    /// How many pulls the estimate rests on: those of the arm that reached this limit. Where it is predicted, how many instances the
+    /// arm has met in turn at the largest level that it was granted.
     pub pulls: u64,
-    /// Share of them that had not ended at this limit.
+    /// Share of them that had not ended there.
     pub censored: f64,
     /// Whether the gain is predicted by a model of the runs of all arms. If not, it rests on the runs of this arm alone.
     #[serde(skip)]

@@ -171,17 +171,27 @@ pub fn gain_in_words(best: &Recommendation) -> String {
         (1.0, _) => "all censored or failed".to_owned(),
         (share, _) => format!("{:.1} % censored or failed", 100.0 * share),
     };
-    let pulls = counted(best.pulls, "pull");
+    let pulls = rests_on(best);
     format!(
         "{:.4} (95 % interval {low:.4} to {high:.4}), {pulls}, {unfinished}",
         best.gain
     )
 }
 
+/// How much the gain of a pair rests on: pulls, or instances where a model counts what each showed.
+fn rests_on(best: &Recommendation) -> String {
+    let what = if best.is_predicted {
+        "instance"
+    } else {
+        "pull"
+    };
+    counted(best.pulls, what)
+}
+
 /// The same in short, for a line that may be cut.
 pub(super) fn standing(best: &Recommendation) -> String {
     let (low, high) = best.interval;
-    let pulls = counted(best.pulls, "pull");
+    let pulls = rests_on(best);
     format!("gain {:.4} ({low:.4} to {high:.4}), {pulls}", best.gain)
 }
 

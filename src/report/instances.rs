@@ -8,6 +8,7 @@ use super::answer::label;
 use super::curves::thinned;
 use super::pairs::Pairs;
 use super::{History, Kind, Num, Played};
+use crate::answer::FinishedRun;
 use crate::round::ArmId;
 
 /// What is known about the instances.
@@ -217,7 +218,10 @@ fn gains_of(history: &History, arm: ArmId) -> BTreeMap<u32, Gains> {
         return gains;
     };
     let limit = best.pull.limit;
-    for run in history.evidence().reaching(arm, limit.get()) {
+    // A run that ended under a smaller limit would end under this one.
+    let is_known =
+        |run: &&FinishedRun| run.reach >= limit.get() || run.is_solved_within(limit.get());
+    for run in history.evidence().of(arm).iter().filter(is_known) {
         if let Some(instance) = run.instance() {
             let of = gains.entry(instance).or_default();
             of.sum += run.gain(limit, price);

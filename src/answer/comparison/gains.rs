@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::answer::shown::LEAST_INSTANCES;
 use crate::answer::{Evidence, FinishedRun};
 use crate::round::{ArmId, Limit, Price};
 
@@ -9,8 +10,6 @@ use crate::round::{ArmId, Limit, Price};
 const LEAST_SHARED: usize = 3;
 /// and at least this part of the instances of the arm with fewer.
 const SHARED_PART: f64 = 0.5;
-/// With fewer instances than this, runs are counted and not instances: their seeds are what differs.
-const LEAST_INSTANCES: usize = 8;
 /// Rounds of backfitting that estimate the effects of instances.
 const ROUNDS: usize = 15;
 

@@ -165,6 +165,15 @@ impl Belief {
         (arm.met[level] as usize).min(self.instances)
     }
 
+    /// How many instances of one pass an arm has met at a level, and how many of them it outlived.
+    pub(super) fn met_and_outlived(&self, arm: usize, level: usize) -> (usize, usize) {
+        let arm = &self.arms[arm];
+        (
+            self.met(arm, level),
+            arm.outlived_in_prefix(level, self.instances),
+        )
+    }
+
     /// How much the effects of an arm matter for what it brings: the parts of the instances that it has not met in each level.
     fn open(&self, arm: &Arm) -> Vector {
         let open = |level| (self.instances - self.met(arm, level)) as f64 / self.instances as f64;

@@ -305,11 +305,15 @@ impl Staged {
         self.ranked_with_data().next()
     }
 
-    /// Of these arms the one to answer with at a level: the largest posterior mean there less two standard deviations. Of many
-    /// arms that may be best, the largest mean alone is often that of one that is hardly known.
-    fn best_at(&self, level: usize, arms: impl Iterator<Item = usize>) -> Option<Recommendation> {
-        let given_up = self.penalty - self.estimates.penalties()[self.places[level]];
-        let given_up = given_up / (1.0 + self.penalty);
+    /// Of these arms the one to answer with under a limit: the largest posterior mean there less two standard deviations. Of many
+    /// arms that may be best, the largest mean alone is often that of one that is hardly known. Runs that end between two levels
+    /// count as cut off. A limit out of range becomes the next one within.
+    fn best_at(&self, limit: Limit, arms: impl Iterator<Item = usize>) -> Option<Recommendation> {
+        let level = self.level_of(limit.get());
+        let within = limit.get().clamp(self.limits[0], self.limits[self.top()]);
+        let limit = Limit::new(within).unwrap_or(limit);
+        let penalty = self.estimates.price().penalty(limit);
+        let given_up = (self.penalty - penalty) / (1.0 + self.penalty);
         let brings = |arm: usize| {
             let of_arm = &self.belief.arms[arm];
             self.belief.predict_under(of_arm, level, given_up)
@@ -324,12 +328,23 @@ impl Staged {
             let scale = 1.0 + self.penalty;
             let gain = brings.mean * scale - self.penalty;
             let width = 1.96 * brings.variance.sqrt() * scale;
+            let known = self.estimates.recommendation(arm, self.places[reached]);
+            let (met, outlived) = self.belief.met_and_outlived(arm, reached);
             Recommendation {
-                pull: self.estimates.pull(arm, self.places[level]),
+                pull: Pull::new(ArmId::from_index(arm), limit),
                 gain,
-                interval: (gain - width, gain + width),
+                interval: (
+                    (gain - width).max(-penalty).min(gain),
+                    (gain + width).min(1.0).max(gain),
+                ),
+                // How many instances show that, where it has met any in turn.
+                pulls: if met > 0 { met as u64 } else { known.pulls },
+                censored: if met > 0 {
+                    outlived as f64 / met as f64
+                } else {
+                    known.censored
+                },
                 is_predicted: true,
-                ..self.estimates.recommendation(arm, self.places[reached])
             }
         })
     }
@@ -446,12 +461,13 @@ impl Policy for Staged {
     fn answer(&self, at: Option<Limit>) -> Option<Recommendation> {
         let arms = self.ranked_with_data().rev();
         if let Some(limit) = at {
-            return self.best_at(self.level_of(limit.get()), arms);
+            return self.best_at(limit, arms);
         }
         // Of each level a pair that earned a reward there. Between few levels the largest mean may decide.
-        let pairs = (0..self.limits.len()).filter_map(|level| {
-            let stat = |arm: usize| &self.estimates.of_arm(arm)[self.places[level]];
-            self.best_at(level, arms.clone().filter(|arm| stat(*arm).has_reward()))
+        let pairs = self.places.iter().filter_map(|place| {
+            let is_rewarded = |arm: &usize| self.estimates.of_arm(*arm)[*place].has_reward();
+            let limit = self.estimates.pull(0, *place).limit;
+            self.best_at(limit, arms.clone().filter(is_rewarded))
         });
         pairs.reduce(|best, other| if other.gain > best.gain { other } else { best })
     }
