@@ -169,6 +169,8 @@ impl Evidence {
             return (unknown, None);
         };
         let is_sure = known.probability.max(1.0 - known.probability) >= LEAST_SURE;
+        // Where a model of all runs says otherwise than the runs of the two, it is too early to tell.
+        let is_sure = is_sure && (known.probability >= 0.5 || !best.is_predicted);
         let comparison = Comparison::Compared {
             probability: (is_sure && !is_short).then_some(known.probability),
             difference: known.difference,
@@ -185,8 +187,7 @@ impl Evidence {
     }
 
     /// The default, where it is more likely to be better than this answer and has earned a reward; at the limit under
-    /// which it was compared. Not where the answer surely gains more than the default did: the policy may know more, such as how hard
-    /// the instances of its runs were.
+    /// which it was compared. A model of the runs of all arms has compared the two already.
     pub fn better_default(
         &self,
         best: &Recommendation,
@@ -198,12 +199,11 @@ impl Evidence {
             (
                 Comparison::Compared {
                     limit,
-                    gain,
                     is_short: false,
                     ..
                 },
                 Some(probability),
-            ) if probability < 0.5 && gain >= best.interval.0 => {
+            ) if probability < 0.5 && !best.is_predicted => {
                 let default = ArmId::from_index(0);
                 let is_solved = |run: &FinishedRun| run.is_solved_within(limit);
                 self.of(default).iter().find(|run| is_solved(run))?;
