@@ -77,7 +77,9 @@ impl Evidence {
                 runs.truncate(1);
             }
             let weight = 1.0 / runs.len() as f64;
-            runs.iter_mut().for_each(|run| run.weight = weight);
+            for run in &mut runs {
+                run.weight = weight;
+            }
             all.extend(runs);
         }
         // Runs that ended come before those that were cut off then.
