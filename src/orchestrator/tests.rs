@@ -695,6 +695,10 @@ fn the_policy_answers_for_a_limit_that_hardly_any_run_was_granted() {
         let answer = state.answer(Some(limit)).unwrap();
         assert_eq!(answer.pull, asked.pull, "{rounds} rounds");
         assert_eq!(answer.pull.limit, limit);
+        let (low, high) = answer.interval;
+        let least = -state.price().unwrap().penalty(limit);
+        assert!(least <= low && low <= answer.gain, "{answer:?}");
+        assert!(answer.gain <= high && high <= 1.0, "{answer:?}");
         let runs = state.evidence().of(answer.pull.arm).iter();
         is_granted.push(runs.clone().any(|run| run.reach >= limit.get()));
     }

@@ -43,7 +43,8 @@ pub const NAME: &str = "levels";
 /// Its parameters.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Parameters {
-    /// How the pair is picked from the estimates; the arm for the largest limit is picked by its posterior mean.
+    /// How the pair is picked from the estimates; with instances, the arm by the lower bound of what it is predicted to bring, or by
+    /// the mean.
     pub recommend: Recommend,
 }
 

@@ -276,6 +276,18 @@ fn the_default_takes_the_place_of_an_answer_that_is_probably_worse() {
     assert_eq!(default.pull.arm.index(), 0);
     assert!((default.gain - 0.82).abs() < 1e-9, "{default:?}");
     assert_eq!((of(1), of(0)), (None, None));
+    // A model of all runs has compared them already. If these runs say otherwise, it is too early to tell.
+    let predicted = Recommendation {
+        is_predicted: true,
+        ..pair(2, 1.0)
+    };
+    assert_eq!(evidence.better_default(&predicted, &free(), false), None);
+    let told = |best| match evidence.against_default(&best, &free(), false) {
+        Comparison::Compared { probability, .. } => probability,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(told(predicted), None);
+    assert!(told(pair(2, 1.0)).unwrap() < 0.25);
     // A default that never earned a reward is no answer either.
     let mut failing = Evidence::default();
     for k in 0..20_u32 {

@@ -166,12 +166,9 @@ impl Belief {
     }
 
     /// How many instances of one pass an arm has met at a level, and how many of them it outlived.
-    pub(super) fn met_and_outlived(&self, arm: usize, level: usize) -> (usize, usize) {
-        let arm = &self.arms[arm];
-        (
-            self.met(arm, level),
-            arm.outlived_in_prefix(level, self.instances),
-        )
+    pub(super) fn met_and_outlived(&self, arm: &Arm, level: usize) -> (f64, f64) {
+        let outlived = arm.outlived_in_prefix(level, self.instances);
+        (self.met(arm, level) as f64, outlived as f64)
     }
 
     /// How much the effects of an arm matter for what it brings: the parts of the instances that it has not met in each level.
@@ -226,8 +223,7 @@ impl Belief {
             return arm.brings;
         }
         let (total, variance) = self.changed(arm, level + 1);
-        let met = self.met(arm, level) as f64;
-        let outlived = arm.outlived_in_prefix(level, self.instances) as f64;
+        let (met, outlived) = self.met_and_outlived(arm, level);
         let usual = OUTLIVES * self.common.outlives[level];
         let of_others = (self.instances as f64 - met) * (outlived + usual) / (met + OUTLIVES);
         let outlives = (outlived + of_others) / self.instances as f64;

@@ -329,7 +329,7 @@ impl Staged {
             let gain = brings.mean * scale - self.penalty;
             let width = 1.96 * brings.variance.sqrt() * scale;
             let known = self.estimates.recommendation(arm, self.places[reached]);
-            let (met, outlived) = self.belief.met_and_outlived(arm, reached);
+            let (met, outlived) = (self.belief).met_and_outlived(&self.belief.arms[arm], reached);
             Recommendation {
                 pull: Pull::new(ArmId::from_index(arm), limit),
                 gain,
@@ -338,9 +338,9 @@ impl Staged {
                     (gain + width).min(1.0).max(gain),
                 ),
                 // How many instances show that, where it has met any in turn.
-                pulls: if met > 0 { met as u64 } else { known.pulls },
-                censored: if met > 0 {
-                    outlived as f64 / met as f64
+                pulls: if met > 0.0 { met as u64 } else { known.pulls },
+                censored: if met > 0.0 {
+                    outlived / met
                 } else {
                     known.censored
                 },

@@ -196,6 +196,18 @@ fn a_short_limit_is_the_answer_where_giving_up_soon_pays() {
         let penalty = price.penalty(answer.pull.limit);
         let gain = (1.0 - price.cost(0.2) - 2.0 * penalty) / 3.0;
         assert!((answer.gain - gain).abs() < 1e-6, "{answer:?} {gain}");
+        // Between two levels runs are given up later, and that costs more. Out of range the next limit counts.
+        let under = |limit: f64| {
+            game.policy
+                .answer(Some(Limit::new(limit).unwrap()))
+                .unwrap()
+        };
+        let between = under(0.7);
+        assert_eq!(between.pull.limit.get(), 0.7);
+        let gain = (1.0 - price.cost(0.2) - 2.0 * price.penalty(between.pull.limit)) / 3.0;
+        assert!((between.gain - gain).abs() < 1e-6, "{between:?} {gain}");
+        assert_eq!(under(0.01).pull.limit.get(), 0.3);
+        assert_eq!(under(1e6).pull.limit.get(), 90.0);
         assert_eq!(game.answer(), 6);
     }
 }
