@@ -63,6 +63,34 @@ pub(super) enum Shown {
     Outlived { levels: usize, assumed: usize },
 }
 
+/// How runs left a level.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Left {
+    /// How many ended there, and what they brought together.
+    ended: f64,
+    gains: f64,
+    /// How many outlived it.
+    pub(super) outlived: f64,
+}
+
+impl Left {
+    fn add(&mut self, cell: Cell, level: usize) {
+        match usize::from(cell.ended) {
+            ended if ended < level => {}
+            ended if ended == level => {
+                self.ended += 1.0;
+                self.gains += f64::from(cell.gain);
+            }
+            _ => self.outlived += 1.0,
+        }
+    }
+
+    /// What that changed in what the runs are worth, where one that reaches a level is worth what is `ahead`.
+    pub(super) fn changed(&self, level: usize, ahead: &[f64; MOST + 1]) -> f64 {
+        self.gains - self.ended * ahead[level] + self.outlived * (ahead[level + 1] - ahead[level])
+    }
+}
+
 /// One arm.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Arm {
@@ -72,8 +100,8 @@ pub(super) struct Arm {
     again: Vec<(f64, f64)>,
     /// How long a prefix of the sequence is known, per level; never longer in a higher level.
     pub(super) met: [u32; MOST],
-    /// Changes in each level, summed up over the instances it has met there.
-    pub(super) changed: Vector,
+    /// How its runs left each level, on the instances it has met there.
+    pub(super) left: [Left; MOST],
     /// What its own runs say about its effects, with the variance of that.
     pub(super) seen: [Option<(f64, f64)>; MOST],
     /// Prior means of its effects: what its parameters suggest.
@@ -126,13 +154,14 @@ impl Arm {
             })
     }
 
-    /// On how many of the instances of the first pass that it has met at a level it outlived that.
-    pub(super) fn outlived_in_prefix(&self, level: usize, instances: usize) -> usize {
+    /// How its runs left a level on the instances of the first pass that it has met there.
+    pub(super) fn leaves(&self, level: usize, instances: usize) -> Left {
         let met = (self.met[level] as usize).min(instances);
-        let outlived = self.cells[..met]
-            .iter()
-            .filter(|cell| usize::from(cell.ended) > level);
-        outlived.count()
+        let mut left = Left::default();
+        for cell in &self.cells[..met] {
+            left.add(*cell, level);
+        }
+        left
     }
 
     /// How many levels it outlived at this position.

@@ -10,7 +10,7 @@
 //! end early. Changes on these count as they are, and only the others are predicted. So an arm that has met every instance is
 //! known exactly.
 
-use super::arm::{Arm, Shown};
+use super::arm::{Arm, Left, Shown};
 
 /// More levels than this are not kept apart.
 pub(super) const MOST: usize = 9;
@@ -27,8 +27,8 @@ const TINY: f64 = 1e-18;
 const ARMS: (f64, f64) = (0.03, 0.008);
 /// Their correlation in neighbouring levels.
 const CORRELATION: f64 = 0.8;
-/// How many runs of an arm the usual share that outlive a level counts for.
-const OUTLIVES: f64 = 10.0;
+/// Changes under another limit are at most this many times as large as those under the largest one.
+const MOST_SCALED: f64 = 10.0;
 
 /// What is believed.
 #[derive(Debug, Clone)]
@@ -50,8 +50,9 @@ pub(super) struct Belief {
 pub(super) struct Common {
     /// What a run is worth that reaches each level; nothing past the last one.
     pub(super) ahead: [f64; MOST + 1],
-    /// The share of runs that outlive each level.
-    pub(super) outlives: Vector,
+    /// The chance to end in each level once it is reached, and what a run brings that does.
+    pub(super) hazards: Vector,
+    pub(super) brings: Vector,
     /// Variance of changes in each level.
     pub(super) scale: Vector,
     /// The same that effects do not explain.
@@ -76,7 +77,8 @@ impl Belief {
             arms: vec![],
             common: Common {
                 ahead: [0.0; MOST + 1],
-                outlives: [0.0; MOST],
+                hazards: [0.0; MOST],
+                brings: [0.0; MOST],
                 scale: [0.0; MOST],
                 noise: [0.0; MOST],
                 spread: [0.0; MOST],
@@ -143,20 +145,20 @@ impl Belief {
     /// Effects of an arm given its runs.
     pub(super) fn fit_arm(&mut self, arm: usize) {
         let (of_arm, common) = (&self.arms[arm], &self.common);
-        let mut changed = [0.0; MOST];
-        for (level, sum) in changed.iter_mut().enumerate().take(self.levels) {
-            let changes = of_arm.changes(level, self.instances, &common.ahead);
-            *sum = changes.sum();
-        }
-        let seen = |level: usize| {
+        let (mut left, mut seen) = ([Left::default(); MOST], [None; MOST]);
+        for level in 0..self.levels {
             let met = self.met(of_arm, level);
+            if met == 0 {
+                continue;
+            }
             let count = met as f64;
-            let mean = (changed[level] - common.effects[met][level]) / count;
-            (met > 0).then(|| (mean, common.doubts[met][level] / (count * count)))
-        };
-        let seen = std::array::from_fn(seen);
+            left[level] = of_arm.leaves(level, self.instances);
+            let changed = left[level].changed(level, &common.ahead);
+            let mean = (changed - common.effects[met][level]) / count;
+            seen[level] = Some((mean, common.doubts[met][level] / (count * count)));
+        }
         let of_arm = &mut self.arms[arm];
-        (of_arm.changed, of_arm.seen) = (changed, seen);
+        (of_arm.left, of_arm.seen) = (left, seen);
         self.arms[arm].effects = self.posterior(&self.arms[arm]).0;
     }
 
@@ -167,8 +169,7 @@ impl Belief {
 
     /// How many instances of one pass an arm has met at a level, and how many of them it outlived.
     pub(super) fn met_and_outlived(&self, arm: &Arm, level: usize) -> (f64, f64) {
-        let outlived = arm.outlived_in_prefix(level, self.instances);
-        (self.met(arm, level) as f64, outlived as f64)
+        (self.met(arm, level) as f64, arm.left[level].outlived)
     }
 
     /// How much the effects of an arm matter for what it brings: the parts of the instances that it has not met in each level.
@@ -205,16 +206,18 @@ impl Belief {
                 repeated += within / count;
             }
         }
-        let (total, variance) = self.changed(arm, self.levels);
+        let (total, variance) = self.total(arm, self.levels, 0.0);
         // What is not known brings at least nothing, and at most what a run brings that ends at once.
-        let most = self.usually_brings()[0].max(self.common.ahead[0]);
-        let between = (known, known + (instances - runs) * most);
-        let mean =
-            (self.common.ahead[0] + total).clamp(between.0 / instances, between.1 / instances);
+        let between = (known, known + (instances - runs) * self.most());
         Brings {
-            mean,
+            mean: total.clamp(between.0 / instances, between.1 / instances),
             variance: variance + repeated / (instances * instances),
         }
+    }
+
+    /// What an arm brings at most on an instance that it has not met: what a run does that ends at once.
+    fn most(&self) -> f64 {
+        self.usually_brings()[0].max(self.common.ahead[0])
     }
 
     /// What an arm brings over all instances under the limit of this level, where a run that outlives it is worth `given_up`.
@@ -222,33 +225,33 @@ impl Belief {
         if level + 1 == self.levels {
             return arm.brings;
         }
-        let (total, variance) = self.changed(arm, level + 1);
-        let (met, outlived) = self.met_and_outlived(arm, level);
-        let usual = OUTLIVES * self.common.outlives[level];
-        let of_others = (self.instances as f64 - met) * (outlived + usual) / (met + OUTLIVES);
-        let outlives = (outlived + of_others) / self.instances as f64;
-        let ahead = self.common.ahead;
+        let (total, variance) = self.total(arm, level + 1, given_up);
         Brings {
-            mean: ahead[0] + total + outlives * (given_up - ahead[level + 1]),
+            // A run that ends is worth no less than one that is given up.
+            mean: total.clamp(given_up, self.most().max(given_up)),
             variance,
         }
     }
 
-    /// What all changes of an arm in the first so many levels add up to, on average over all instances, and the variance of
-    /// that.
-    fn changed(&self, arm: &Arm, levels: usize) -> (f64, f64) {
-        let instances = self.instances as f64;
+    /// What an arm brings on average over all instances, where a run that outlives so many levels is worth `given_up`, and the
+    /// variance of that: what a run is worth at its start, and all changes.
+    fn total(&self, arm: &Arm, levels: usize, given_up: f64) -> (f64, f64) {
+        let (common, instances) = (&self.common, self.instances as f64);
+        let ahead = common.ahead_under(levels, given_up);
         let (effects, covariance) = self.posterior(arm);
-        let mut open = self.open(arm);
-        open[levels..].fill(0.0);
-        let mut total = dot(&effects, &open);
-        let mut variance = dot(&covariance.map(|row| dot(&row, &open)), &open);
+        let (mut total, mut variance, mut open) = (ahead[0], 0.0, [0.0; MOST]);
         for level in 0..levels {
             let met = self.met(arm, level);
             let not_met = |sums: &[Vector]| sums[self.instances][level] - sums[met][level];
-            total += (arm.changed[level] + not_met(&self.common.effects)) / instances;
-            variance += not_met(&self.common.doubts) / (instances * instances);
+            let scaled = common.scaled(level, &ahead);
+            let unmet = instances - met as f64;
+            open[level] = scaled * unmet / instances;
+            let changed = arm.left[level].changed(level, &ahead);
+            total += (changed + scaled * not_met(&common.effects)) / instances;
+            variance += not_met(&common.doubts) * (scaled / instances).powi(2);
         }
+        total += dot(&effects, &open);
+        variance += dot(&covariance.map(|row| dot(&row, &open)), &open);
         (total, variance.max(0.0))
     }
 
@@ -309,6 +312,33 @@ impl Belief {
         let arms = self.arms.iter().enumerate();
         arms.map(|(place, arm)| !self.is_complete(place) && total(arm, 1.0) < best)
             .collect()
+    }
+}
+
+impl Common {
+    /// What a run is worth that reaches each level, if one that outlives so many is worth `given_up`.
+    pub(super) fn ahead_under(&self, levels: usize, given_up: f64) -> [f64; MOST + 1] {
+        let mut ahead = [0.0; MOST + 1];
+        ahead[levels] = given_up;
+        for level in (0..levels).rev() {
+            let (hazard, brings) = (self.hazards[level], self.brings[level]);
+            ahead[level] = hazard * brings + (1.0 - hazard) * ahead[level + 1];
+        }
+        ahead
+    }
+
+    /// How many times as large as under the largest limit all changes in a level are, if runs are worth this. Either way a run that
+    /// ends is ahead of one that does not by what it brings less what is ahead.
+    fn scaled(&self, level: usize, ahead: &[f64; MOST + 1]) -> f64 {
+        let now = self.brings[level] - ahead[level + 1];
+        let usual = self.brings[level] - self.ahead[level + 1];
+        if now == usual {
+            1.0
+        } else if usual == 0.0 {
+            0.0
+        } else {
+            (now / usual).clamp(-MOST_SCALED, MOST_SCALED)
+        }
     }
 }
 
@@ -544,9 +574,45 @@ mod tests {
         }
         belief.fit();
         for (arm, sum) in belief.arms.iter().zip(sums) {
-            let total = arm.changed.iter().sum::<f64>() / 30.0 + belief.common.ahead[0];
+            let changed = |level: usize| arm.left[level].changed(level, &belief.common.ahead);
+            let total = (0..3).map(changed).sum::<f64>() / 30.0 + belief.common.ahead[0];
             assert!((total - sum).abs() < 1e-6, "{total} instead of {sum}");
             assert!(arm.brings.variance < 1e-9);
+        }
+    }
+
+    /// All instances were met at the shortest limit, and ten easy ones at the next. Few runs outlived that, but on the others most will.
+    #[test]
+    fn under_a_short_limit_runs_on_other_instances_end_as_often_as_shorter_ones_say() {
+        let (arms, instances, given_up) = (12, 60, 0.9);
+        let level_of = |arm: usize, position: usize| {
+            let is_easy = position < 10;
+            match (position * 7 + arm * 5) % 12 {
+                place if place < if is_easy { 10 } else { 2 } => 0,
+                place if place % 3 == 0 => 1,
+                _ => 3,
+            }
+        };
+        let mut belief = Belief::new(arms, 3, instances);
+        for arm in 0..arms {
+            for position in 0..instances {
+                let known = if position < 10 { 2 } else { 1 };
+                let level = level_of(arm, position);
+                let shown = if level < known {
+                    ended(level, 1.0)
+                } else {
+                    outlived(known)
+                };
+                belief.learn(arm, position, shown);
+            }
+        }
+        belief.fit();
+        for (arm, of_arm) in belief.arms.iter().enumerate() {
+            let ends = (0..instances).filter(|position| level_of(arm, *position) < 2);
+            let share = ends.count() as f64 / instances as f64;
+            let truth = share + (1.0 - share) * given_up;
+            let mean = belief.predict_under(of_arm, 1, given_up).mean;
+            assert!((mean - truth).abs() < 0.03, "{mean} instead of {truth}");
         }
     }
 

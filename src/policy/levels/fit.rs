@@ -98,17 +98,9 @@ impl Belief {
             (HAZARD * prior + ended) / (prior + reached)
         });
         let usual = self.usually_brings();
-        let mut ahead = [0.0; MOST + 1];
-        for level in (0..self.levels).rev() {
-            ahead[level] =
-                hazards[level] * usual[level] + (1.0 - hazards[level]) * ahead[level + 1];
-        }
+        (self.common.hazards, self.common.brings) = (hazards, usual);
+        let ahead = self.common.ahead_under(self.levels, 0.0);
         self.common.ahead = ahead;
-        let mut left = 1.0;
-        self.common.outlives = hazards.map(|hazard| {
-            left *= 1.0 - hazard;
-            left
-        });
         for level in 0..self.levels {
             let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
             for change in seen
