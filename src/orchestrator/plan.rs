@@ -145,6 +145,7 @@ impl Plan {
                 .is_none()
                 .then(|| Arc::clone(&self.space)),
             instances: self.instances,
+            instance_names: Arc::clone(&self.instance_names),
         }
     }
 }

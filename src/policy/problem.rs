@@ -18,6 +18,8 @@ pub struct Problem {
     pub(crate) space: Option<Arc<Space>>,
     /// How many instances a pull may choose from; 0 if there are none.
     pub(crate) instances: usize,
+    /// Their names, or empty if unknown: similar ones are often of one family.
+    pub(crate) instance_names: Arc<[String]>,
 }
 
 /// Why something is not a problem that a policy can work on.
@@ -49,6 +51,7 @@ impl Problem {
                 price,
                 space: None,
                 instances: 0,
+                instance_names: [].into(),
             })
         }
     }
@@ -70,6 +73,15 @@ impl Problem {
     #[must_use]
     pub fn with_instances(mut self, instances: usize) -> Self {
         self.instances = instances;
+        self.instance_names = [].into();
+        self
+    }
+
+    /// With these instances that a pull may choose from.
+    #[must_use]
+    pub fn with_named_instances(mut self, names: impl Into<Arc<[String]>>) -> Self {
+        self.instance_names = names.into();
+        self.instances = self.instance_names.len();
         self
     }
 }

@@ -148,6 +148,7 @@ impl Scenario {
                 .is_none()
                 .then(|| Arc::new(self.space.clone())),
             instances: self.target.instances().len(),
+            instance_names: self.target.instances().into(),
         }
     }
 

@@ -28,6 +28,7 @@ impl StudySetting {
             price: Synthetic::price(),
             space: None,
             instances: 0,
+            instance_names: [].into(),
         };
         Self::new(
             problem.to_string(),
@@ -75,7 +76,9 @@ impl StudySetting {
             (Target::Synthetic(spec), Some(own)) if own == limits => spec.grid.name(),
             _ => OWN_GRID,
         };
-        let problem = scenario.problem(limits).with_instances(target.instances());
+        let problem = scenario
+            .problem(limits)
+            .with_named_instances(target.instance_names());
         Ok(Self::new(
             scenario.name.clone(),
             grid.to_owned(),

@@ -89,7 +89,7 @@ impl Staged {
             belief: Belief::new(problem.arms, limits.len(), problem.instances),
             similar: Similar::new(problem.space.as_ref()),
             penalty: estimates.penalties()[estimates.limits().len() - 1],
-            sequence: Sequence::new(problem.instances),
+            sequence: Sequence::new(problem.instances, &problem.instance_names),
             pooled: Pooled::new(&limits, problem.instances),
             accounts: [0.0; MOST + 1],
             pending: HashMap::new(),

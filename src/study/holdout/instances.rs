@@ -118,7 +118,7 @@ impl Holdout {
     fn new(scenario: &Scenario, training: Recorded, test: &Recorded) -> Result<Self, StudyError> {
         let problem = scenario
             .problem(limits_of(scenario)?)
-            .with_instances(training.instances());
+            .with_named_instances(training.instance_names());
         let made = match &scenario.target {
             Target::Surrogate(surrogate) if scenario.space.opened().is_some() => {
                 let on = |part: &Recorded| -> Result<Surrogate, StudyError> {
