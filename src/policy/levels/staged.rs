@@ -32,6 +32,9 @@ const REFIT: f64 = 0.1;
 const FIRST_ARMS: usize = 200;
 const PACE: f64 = 60.0;
 
+/// A limit this close below one of a level stands for it. Limits are printed with three digits, and asked for as they were printed.
+const ROUNDED: f64 = 1.005;
+
 /// A pull under way.
 #[derive(Debug, Clone, Copy)]
 struct Launched {
@@ -309,7 +312,7 @@ impl Staged {
     /// arms that may be best, the largest mean alone is often that of one that is hardly known. Runs that end between two levels
     /// count as cut off. A limit out of range becomes the next one within.
     fn best_at(&self, limit: Limit, arms: impl Iterator<Item = usize>) -> Option<Recommendation> {
-        let level = self.level_of(limit.get());
+        let level = self.level_of(limit.get() * ROUNDED);
         let within = limit.get().clamp(self.limits[0], self.limits[self.top()]);
         let limit = Limit::new(within).unwrap_or(limit);
         let penalty = self.estimates.price().penalty(limit);

@@ -212,6 +212,23 @@ fn a_short_limit_is_the_answer_where_giving_up_soon_pays() {
     }
 }
 
+/// Every run ends shortly before the limit of a level: under the one below, all would be cut off.
+#[test]
+fn a_limit_that_was_rounded_down_is_the_one_of_the_level() {
+    let matrix = vec![vec![8.0; 12]; 3];
+    let limits = [1.0, 100.0 / 9.0, 100.0];
+    let mut game = Game::new(&matrix, &limits, 1);
+    game.play(2000.0);
+    let gain = |limit: f64| {
+        let answer = game.policy.answer(Some(Limit::new(limit).unwrap()));
+        answer.unwrap().gain
+    };
+    let (exact, rounded) = (gain(limits[1]), gain(11.1));
+    assert!((exact - 0.92).abs() < 0.01, "{exact}");
+    assert!((exact - rounded).abs() < 0.01, "{rounded}");
+    assert!(gain(7.0) < 0.0);
+}
+
 #[test]
 fn random_matrices_are_solved_exactly_with_enough_budget() {
     let mut rng = Pcg64Mcg::seed_from_u64(1);
