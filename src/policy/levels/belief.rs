@@ -226,10 +226,16 @@ impl Belief {
             return arm.brings;
         }
         let (total, variance) = self.total(arm, level + 1, given_up);
+        // A run that ends is worth no less than one that is given up.
+        let most = self.most().max(given_up);
+        // The model takes the noise of all arms to be the same. Where few runs end at all, those of the best arm differ more.
+        let (met, outlived) = self.met_and_outlived(arm, level);
+        let share = (outlived + 1.0) / (met + 2.0);
+        let unmet = 1.0 - met / self.instances as f64;
+        let own = share * (1.0 - share) / (met + 2.0) * unmet * (most - given_up).powi(2);
         Brings {
-            // A run that ends is worth no less than one that is given up.
-            mean: total.clamp(given_up, self.most().max(given_up)),
-            variance,
+            mean: total.clamp(given_up, most),
+            variance: variance.max(own),
         }
     }
 
