@@ -282,12 +282,12 @@ fn the_default_takes_the_place_of_an_answer_that_is_probably_worse() {
         ..pair(2, 1.0)
     };
     assert_eq!(evidence.better_default(&predicted, &free(), false), None);
-    let told = |best| match evidence.against_default(&best, &free(), false) {
+    let chance = |best| match evidence.against_default(&best, &free(), false) {
         Comparison::Compared { probability, .. } => probability,
         other => panic!("{other:?}"),
     };
-    assert_eq!(told(predicted), None);
-    assert!(told(pair(2, 1.0)).unwrap() < 0.25);
+    assert_eq!(chance(predicted), None);
+    assert!(chance(pair(2, 1.0)).unwrap() < 0.25);
     // A default that never earned a reward is no answer either.
     let mut failing = Evidence::default();
     for k in 0..20_u32 {
