@@ -50,7 +50,8 @@ pub(super) struct Belief {
 pub(super) struct Common {
     /// What a run is worth that reaches each level; nothing past the last one.
     pub(super) ahead: [f64; MOST + 1],
-    /// The chance to end in each level once it is reached, and what a run brings that does.
+    /// The chance to end in each level once it is reached, where a level without runs is like the one below, and what a run
+    /// brings that does.
     pub(super) hazards: Vector,
     pub(super) brings: Vector,
     /// Variance of changes in each level.
@@ -59,6 +60,8 @@ pub(super) struct Common {
     pub(super) noise: Vector,
     /// Variance of the effects of instances.
     pub(super) spread: Vector,
+    /// Variance of what is usual on instances that no arm has met.
+    pub(super) doubt: Vector,
     /// Covariance of the effects of an arm.
     pub(super) covariance: Matrix,
     /// Effects of the first instances of the sequence, summed up: of none, of one, of two, ... And the variance of one
@@ -82,6 +85,7 @@ impl Belief {
                 scale: [0.0; MOST],
                 noise: [0.0; MOST],
                 spread: [0.0; MOST],
+                doubt: [0.0; MOST],
                 covariance: [[0.0; MOST]; MOST],
                 effects: vec![[0.0; MOST]; instances + 1],
                 doubts: vec![[0.0; MOST]; instances + 1],
@@ -195,8 +199,13 @@ impl Belief {
             .map(|of_level| (of_level.1 + sum / runs) / (of_level.0 + 1.0))
     }
 
-    /// What an arm brings over all instances.
+    /// What an arm brings over all instances, for comparison with others.
     pub(super) fn predict(&self, arm: &Arm) -> Brings {
+        self.predict_all(arm, &self.common.ahead)
+    }
+
+    /// What an arm brings over all instances under the largest limit, where a run that reaches each level is worth what is `ahead`.
+    fn predict_all(&self, arm: &Arm, ahead: &[f64; MOST + 1]) -> Brings {
         let (instances, within) = (self.instances as f64, self.repeat_variance());
         let (mut known, mut runs, mut repeated) = (0.0, 0.0, 0.0);
         for position in 0..arm.first_pass(self.instances).len() {
@@ -206,7 +215,7 @@ impl Belief {
                 repeated += within / count;
             }
         }
-        let (total, variance) = self.total(arm, self.levels, 0.0);
+        let (total, variance) = self.total(arm, self.levels, ahead);
         // What is not known brings at least nothing, and at most what a run brings that ends at once.
         let between = (known, known + (instances - runs) * self.most());
         Brings {
@@ -222,37 +231,38 @@ impl Belief {
 
     /// What an arm brings over all instances under the limit of this level, where a run that outlives it is worth `given_up`.
     pub(super) fn predict_under(&self, arm: &Arm, level: usize, given_up: f64) -> Brings {
-        if level + 1 == self.levels {
-            return arm.brings;
+        let (levels, common) = (level + 1, &self.common);
+        let ahead = common.ahead_under(&common.hazards, levels, given_up);
+        let mut brings = if levels == self.levels {
+            self.predict_all(arm, &ahead)
+        } else {
+            let (total, variance) = self.total(arm, levels, &ahead);
+            // A run that ends is worth no less than one that is given up.
+            let most = self.most().max(given_up);
+            let mean = total.clamp(given_up, most);
+            Brings { mean, variance }
+        };
+        // What is usual on the instances that were not met is not known exactly either.
+        for (level, open) in self.open(arm).iter().enumerate().take(levels) {
+            let open = common.scaled(level, &ahead) * open;
+            brings.variance += common.doubt[level] * open * open;
         }
-        let (total, variance) = self.total(arm, level + 1, given_up);
-        // A run that ends is worth no less than one that is given up.
-        let most = self.most().max(given_up);
-        // The model takes the noise of all arms to be the same. Where few runs end at all, those of the best arm differ more.
-        let (met, outlived) = self.met_and_outlived(arm, level);
-        let share = (outlived + 1.0) / (met + 2.0);
-        let unmet = 1.0 - met / self.instances as f64;
-        let own = share * (1.0 - share) / (met + 2.0) * unmet * (most - given_up).powi(2);
-        Brings {
-            mean: total.clamp(given_up, most),
-            variance: variance.max(own),
-        }
+        brings
     }
 
-    /// What an arm brings on average over all instances, where a run that outlives so many levels is worth `given_up`, and the
-    /// variance of that: what a run is worth at its start, and all changes.
-    fn total(&self, arm: &Arm, levels: usize, given_up: f64) -> (f64, f64) {
+    /// What an arm brings on average over all instances within so many levels, where a run that reaches each is worth what is
+    /// `ahead`, and the variance of that: what a run is worth at its start, and all changes.
+    fn total(&self, arm: &Arm, levels: usize, ahead: &[f64; MOST + 1]) -> (f64, f64) {
         let (common, instances) = (&self.common, self.instances as f64);
-        let ahead = common.ahead_under(levels, given_up);
         let (effects, covariance) = self.posterior(arm);
         let (mut total, mut variance, mut open) = (ahead[0], 0.0, [0.0; MOST]);
         for level in 0..levels {
             let met = self.met(arm, level);
             let not_met = |sums: &[Vector]| sums[self.instances][level] - sums[met][level];
-            let scaled = common.scaled(level, &ahead);
+            let scaled = common.scaled(level, ahead);
             let unmet = instances - met as f64;
             open[level] = scaled * unmet / instances;
-            let changed = arm.left[level].changed(level, &ahead);
+            let changed = arm.left[level].changed(level, ahead);
             total += (changed + scaled * not_met(&common.effects)) / instances;
             variance += not_met(&common.doubts) * (scaled / instances).powi(2);
         }
@@ -323,11 +333,16 @@ impl Belief {
 
 impl Common {
     /// What a run is worth that reaches each level, if one that outlives so many is worth `given_up`.
-    pub(super) fn ahead_under(&self, levels: usize, given_up: f64) -> [f64; MOST + 1] {
+    pub(super) fn ahead_under(
+        &self,
+        hazards: &Vector,
+        levels: usize,
+        given_up: f64,
+    ) -> [f64; MOST + 1] {
         let mut ahead = [0.0; MOST + 1];
         ahead[levels] = given_up;
         for level in (0..levels).rev() {
-            let (hazard, brings) = (self.hazards[level], self.brings[level]);
+            let (hazard, brings) = (hazards[level], self.brings[level]);
             ahead[level] = hazard * brings + (1.0 - hazard) * ahead[level + 1];
         }
         ahead
@@ -620,6 +635,45 @@ mod tests {
             let mean = belief.predict_under(of_arm, 1, given_up).mean;
             assert!((mean - truth).abs() < 0.03, "{mean} instead of {truth}");
         }
+    }
+
+    /// Of the runs that reach a level one in ten ends there. No run was longer than three of four levels.
+    #[test]
+    fn a_level_that_no_run_reached_is_expected_to_be_like_those_below() {
+        let (arms, instances, known) = (20, 50, 3);
+        let mut belief = Belief::new(arms, 4, instances);
+        for arm in 0..arms {
+            for position in 0..instances {
+                let place = (arm * instances + position) * 37 % 1000;
+                let shown = match place {
+                    0..100 => ended(0, 1.0),
+                    100..190 => ended(1, 1.0),
+                    190..271 => ended(2, 1.0),
+                    _ => outlived(known),
+                };
+                belief.learn(arm, position, shown);
+            }
+        }
+        belief.fit();
+        let means = belief.arms.iter().map(|arm| belief.predict_under(arm, 3, 0.0).mean);
+        let (mean, truth) = (means.sum::<f64>() / arms as f64, 1.0 - 0.9_f64.powi(4));
+        assert!((mean - truth).abs() < 0.02, "{mean} instead of {truth}");
+    }
+
+    /// All arms met the same six instances of a hundred, and every one solves four of them. That is little to know the others by.
+    #[test]
+    fn many_runs_of_few_instances_leave_the_others_in_doubt() {
+        let mut belief = Belief::new(40, 2, 100);
+        for arm in 0..40 {
+            for position in 0..6 {
+                let shown = if position % 3 < 2 { ended(0, 1.0) } else { outlived(2) };
+                belief.learn(arm, position, shown);
+            }
+        }
+        belief.fit();
+        let brings = belief.predict_under(&belief.arms[0], 1, 0.0);
+        let deviation = brings.variance.sqrt();
+        assert!((0.1..0.3).contains(&deviation), "{deviation}");
     }
 
     /// Of the instances that were met, half are hopeless and half are easy. So are probably those that were not.

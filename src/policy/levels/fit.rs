@@ -92,14 +92,21 @@ impl Belief {
                 }
             }
         }
-        let hazards: Vector = std::array::from_fn(|level| {
+        let chance = |level: usize, before: f64| {
             let (ended, reached): (f64, f64) = hazards[level];
             let prior = self.runs_per_instance(seen, level, reached);
-            (HAZARD * prior + ended) / (prior + reached)
+            (before * prior + ended) / (prior + reached)
+        };
+        let mut below = HAZARD;
+        let likely = std::array::from_fn(|level| {
+            below = chance(level, below);
+            below
         });
+        // Arms are ranked as if much could still end in levels that were not reached: so what changes late counts more.
+        let hazards: Vector = std::array::from_fn(|level| chance(level, HAZARD));
         let usual = self.usually_brings();
-        (self.common.hazards, self.common.brings) = (hazards, usual);
-        let ahead = self.common.ahead_under(self.levels, 0.0);
+        (self.common.hazards, self.common.brings) = (likely, usual);
+        let ahead = self.common.ahead_under(&hazards, self.levels, 0.0);
         self.common.ahead = ahead;
         for level in 0..self.levels {
             let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
@@ -159,6 +166,7 @@ impl Belief {
                     *explained += 1.0 - 1.0 / (precision * spread);
                 }
             }
+            common.doubt[level] = spread / (met as f64 + 1.0);
             common.spread[level] =
                 (differ / (met as f64 + SPREAD.1)).max(LEAST_SPREAD * common.scale[level]);
         }

@@ -309,8 +309,8 @@ impl Staged {
     }
 
     /// Of these arms the one to answer with under a limit: the largest posterior mean there less two standard deviations. Of many
-    /// arms that may be best, the largest mean alone is often that of one that is hardly known. Runs that end between two levels
-    /// count as cut off. A limit out of range becomes the next one within.
+    /// arms that may be best, the largest mean alone is often that of one that is hardly known. Under the largest limit they are
+    /// compared as in the search. Runs that end between two levels count as cut off. A limit out of range becomes the next one within.
     fn best_at(&self, limit: Limit, arms: impl Iterator<Item = usize>) -> Option<Recommendation> {
         let level = self.level_of(limit.get() * ROUNDED);
         let within = limit.get().clamp(self.limits[0], self.limits[self.top()]);
@@ -325,9 +325,17 @@ impl Staged {
             Recommend::Safe => brings.mean - 2.0 * brings.variance.sqrt(),
             Recommend::Best => brings.mean,
         };
-        let known = arms.filter_map(|arm| Some((arm, self.reached(arm, level)?, brings(arm))));
+        let ranked = |arm: usize| {
+            if level == self.top() {
+                self.belief.arms[arm].brings
+            } else {
+                brings(arm)
+            }
+        };
+        let known = arms.filter_map(|arm| Some((arm, self.reached(arm, level)?, ranked(arm))));
         let best = known.max_by(|(_, _, a), (_, _, b)| value(a).total_cmp(&value(b)));
-        best.map(|(arm, reached, brings)| {
+        best.map(|(arm, reached, _)| {
+            let brings = brings(arm);
             let scale = 1.0 + self.penalty;
             let gain = brings.mean * scale - self.penalty;
             let width = 1.96 * brings.variance.sqrt() * scale;
