@@ -229,7 +229,7 @@ price: {cost: none, penalty: par2, unit: 1s}
 policy: {rcucb: {alpha: 2, width: printed}}
 recommend: best
 budget: {rounds: 1e3, wall: 1h, consumption: 2h}
-slots: 3
+slots: 2
 pin: never
 seed: 7
 stop_on_first_failures: false
@@ -292,7 +292,7 @@ retries: 0
     );
     assert_eq!(
         (scenario.slots, scenario.pin, scenario.seed),
-        (Slots::Count(3), Pin::Never, 7)
+        (Slots::Count(2), Pin::Never, 7)
     );
     assert_eq!(
         (scenario.stop_on_first_failures, scenario.retries),
