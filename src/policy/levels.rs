@@ -25,6 +25,7 @@ mod rungs;
 mod sequence;
 mod similar;
 mod staged;
+mod swift;
 #[cfg(test)]
 mod tests;
 mod turn;

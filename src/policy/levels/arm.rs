@@ -29,12 +29,16 @@ impl Default for Cell {
 }
 
 impl Cell {
-    fn is_known(self, level: usize) -> bool {
+    pub(super) fn is_known(self, level: usize) -> bool {
         self.ended != NONE || usize::from(self.outlived.max(self.assumed)) > level
     }
 
-    fn has_ended(self) -> bool {
+    pub(super) fn has_ended(self) -> bool {
         self.ended != NONE
+    }
+
+    pub(super) fn has_ended_by(self, level: usize) -> bool {
+        usize::from(self.ended) <= level
     }
 
     /// What it brought, if that is known: nothing where it outlived all levels.

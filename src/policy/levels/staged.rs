@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use rand::{Rng, RngExt};
 
 use super::arm::Shown;
-use super::belief::{Belief, Brings, MOST};
+use super::belief::{Belief, MOST};
 use super::joining::Joining;
 use super::pooled::Pooled;
 use super::rungs::Window;
@@ -308,10 +308,11 @@ impl Staged {
         self.ranked_with_data().next()
     }
 
-    /// Of these arms the one to answer with under a limit: the largest posterior mean there less two standard deviations. Of many
-    /// arms that may be best, the largest mean alone is often that of one that is hardly known. Under the largest limit they are
-    /// compared as in the search. Runs that end between two levels count as cut off. A limit out of range becomes the next one within.
-    fn best_at(&self, limit: Limit, arms: impl Iterator<Item = usize>) -> Option<Recommendation> {
+    /// Of these arms the one to answer with under a limit: the largest posterior mean there less two standard deviations, or one that is
+    /// [surely faster](Belief::swifter). Of many arms that may be best, the largest mean alone is often that of one that is hardly
+    /// known. Under the largest limit they are compared as in the search. Runs that end between two levels count as cut off. A limit
+    /// out of range becomes the next one within.
+    fn best_at(&self, limit: Limit, arms: impl Iterator<Item = usize> + Clone) -> Option<Recommendation> {
         let level = self.level_of(limit.get() * ROUNDED);
         let within = limit.get().clamp(self.limits[0], self.limits[self.top()]);
         let limit = Limit::new(within).unwrap_or(limit);
@@ -321,42 +322,45 @@ impl Staged {
             let of_arm = &self.belief.arms[arm];
             self.belief.predict_under(of_arm, level, given_up)
         };
-        let value = |brings: &Brings| match self.parameters.recommend {
-            Recommend::Safe => brings.mean - 2.0 * brings.variance.sqrt(),
-            Recommend::Best => brings.mean,
-        };
-        let ranked = |arm: usize| {
-            if level == self.top() {
+        let value = |arm: usize| {
+            let brings = if level == self.top() {
                 self.belief.arms[arm].brings
             } else {
                 brings(arm)
+            };
+            match self.parameters.recommend {
+                Recommend::Safe => brings.mean - 2.0 * brings.variance.sqrt(),
+                Recommend::Best => brings.mean,
             }
         };
-        let known = arms.filter_map(|arm| Some((arm, self.reached(arm, level)?, ranked(arm))));
-        let best = known.max_by(|(_, _, a), (_, _, b)| value(a).total_cmp(&value(b)));
-        best.map(|(arm, reached, _)| {
-            let brings = brings(arm);
-            let scale = 1.0 + self.penalty;
-            let gain = brings.mean * scale - self.penalty;
-            let width = 1.96 * brings.variance.sqrt() * scale;
-            let known = self.estimates.recommendation(arm, self.places[reached]);
-            let (met, outlived) = (self.belief).met_and_outlived(&self.belief.arms[arm], reached);
-            Recommendation {
-                pull: Pull::new(ArmId::from_index(arm), limit),
-                gain,
-                interval: (
-                    (gain - width).max(-penalty).min(gain),
-                    (gain + width).min(1.0).max(gain),
-                ),
-                // How many instances show that, where it has met any in turn.
-                pulls: if met > 0.0 { met as u64 } else { known.pulls },
-                censored: if met > 0.0 {
-                    outlived / met
-                } else {
-                    known.censored
-                },
-                is_predicted: true,
-            }
+        let known = arms.filter(|arm| self.reached(*arm, level).is_some());
+        let valued = known.clone().map(|arm| (arm, value(arm)));
+        let (best, _) = valued.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        let arm = match self.parameters.recommend {
+            Recommend::Safe => self.belief.swifter(best, level, known).unwrap_or(best),
+            Recommend::Best => best,
+        };
+        let (brings, reached) = (brings(arm), self.reached(arm, level)?);
+        let scale = 1.0 + self.penalty;
+        let gain = brings.mean * scale - self.penalty;
+        let width = 1.96 * brings.variance.sqrt() * scale;
+        let known = self.estimates.recommendation(arm, self.places[reached]);
+        let (met, outlived) = (self.belief).met_and_outlived(&self.belief.arms[arm], reached);
+        Some(Recommendation {
+            pull: Pull::new(ArmId::from_index(arm), limit),
+            gain,
+            interval: (
+                (gain - width).max(-penalty).min(gain),
+                (gain + width).min(1.0).max(gain),
+            ),
+            // How many instances show that, where it has met any in turn.
+            pulls: if met > 0.0 { met as u64 } else { known.pulls },
+            censored: if met > 0.0 {
+                outlived / met
+            } else {
+                known.censored
+            },
+            is_predicted: true,
         })
     }
 
