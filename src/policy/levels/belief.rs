@@ -655,7 +655,10 @@ mod tests {
             }
         }
         belief.fit();
-        let means = belief.arms.iter().map(|arm| belief.predict_under(arm, 3, 0.0).mean);
+        let means = belief
+            .arms
+            .iter()
+            .map(|arm| belief.predict_under(arm, 3, 0.0).mean);
         let (mean, truth) = (means.sum::<f64>() / arms as f64, 1.0 - 0.9_f64.powi(4));
         assert!((mean - truth).abs() < 0.02, "{mean} instead of {truth}");
     }
@@ -666,7 +669,11 @@ mod tests {
         let mut belief = Belief::new(40, 2, 100);
         for arm in 0..40 {
             for position in 0..6 {
-                let shown = if position % 3 < 2 { ended(0, 1.0) } else { outlived(2) };
+                let shown = if position % 3 < 2 {
+                    ended(0, 1.0)
+                } else {
+                    outlived(2)
+                };
                 belief.learn(arm, position, shown);
             }
         }

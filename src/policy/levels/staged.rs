@@ -312,7 +312,11 @@ impl Staged {
     /// [surely faster](Belief::swifter). Of many arms that may be best, the largest mean alone is often that of one that is hardly
     /// known. Under the largest limit they are compared as in the search. Runs that end between two levels count as cut off. A limit
     /// out of range becomes the next one within.
-    fn best_at(&self, limit: Limit, arms: impl Iterator<Item = usize> + Clone) -> Option<Recommendation> {
+    fn best_at(
+        &self,
+        limit: Limit,
+        arms: impl Iterator<Item = usize> + Clone,
+    ) -> Option<Recommendation> {
         let level = self.level_of(limit.get() * ROUNDED);
         let within = limit.get().clamp(self.limits[0], self.limits[self.top()]);
         let limit = Limit::new(within).unwrap_or(limit);

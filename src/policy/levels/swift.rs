@@ -89,7 +89,13 @@ mod tests {
             levels: 1,
             assumed: 1,
         };
-        let cut_off = belief(|position| if position == 5 { outlived } else { ended(0.999) });
+        let cut_off = belief(|position| {
+            if position == 5 {
+                outlived
+            } else {
+                ended(0.999)
+            }
+        });
         assert_eq!(cut_off.swifter(0, 1, 0..2), None);
         let mut few = Belief::new(2, 2, 20);
         for position in 0..LEAST {
@@ -104,7 +110,13 @@ mod tests {
 
     #[test]
     fn differences_within_their_error_do_not_count() {
-        let sign = |position: usize| if position.is_multiple_of(2) { 1.0 } else { -1.0 };
+        let sign = |position: usize| {
+            if position.is_multiple_of(2) {
+                1.0
+            } else {
+                -1.0
+            }
+        };
         let as_fast = |position| ended(0.9802 + 0.0001 * position as f64 + 0.003 * sign(position));
         assert_eq!(belief(as_fast).swifter(0, 1, 0..2), None);
     }
