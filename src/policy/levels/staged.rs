@@ -308,10 +308,10 @@ impl Staged {
         self.ranked_with_data().next()
     }
 
-    /// Of these arms the one to answer with under a limit: the largest posterior mean there less two standard deviations, or one that is
-    /// [surely faster](Belief::swifter). Of many arms that may be best, the largest mean alone is often that of one that is hardly
-    /// known. Under the largest limit they are compared as in the search. Runs that end between two levels count as cut off. A limit
-    /// out of range becomes the next one within.
+    /// Of these arms the one to answer with under a limit: the largest posterior mean there less two standard deviations, or one
+    /// that is [better where both ran](Belief::swifter). Of many arms that may be best, the largest mean alone is often that of
+    /// one that is hardly known. Under the largest limit they are compared as in the search. Runs that end between two levels count
+    /// as cut off. A limit out of range becomes the next one within.
     fn best_at(
         &self,
         limit: Limit,

@@ -11,7 +11,8 @@ use super::belief::Belief;
 const LEAST: usize = 8;
 
 impl Belief {
-    /// The best of these arms, if it is better than this one by more than a standard error and all runs of both ended by this level.
+    /// The best of these arms, if it is better than this one by more than a standard error, and if all runs of both ended by this
+    /// level.
     pub(super) fn swifter(
         &self,
         than: usize,
@@ -23,7 +24,7 @@ impl Belief {
             let runs = self.all_ended(arm, level)?.iter().zip(others);
             let gain = |run: &Cell| run.gain(self.levels);
             let differences = runs.filter_map(|(run, other)| Some(gain(run)? - gain(other)?));
-            Some((arm, surely_ahead(differences)?))
+            Some((arm, lower_bound(differences)?))
         });
         let best = ahead.max_by(|(_, a), (_, b)| a.total_cmp(b));
         best.filter(|(_, ahead)| *ahead > 0.0).map(|(arm, _)| arm)
@@ -39,7 +40,7 @@ impl Belief {
 }
 
 /// The mean of some differences less its standard error, if there are enough.
-fn surely_ahead(differences: impl Iterator<Item = f64>) -> Option<f64> {
+fn lower_bound(differences: impl Iterator<Item = f64>) -> Option<f64> {
     let add = |(count, sum, squares): (f64, f64, f64), difference: f64| {
         let square = difference * difference;
         (count + 1.0, sum + difference, squares + square)
