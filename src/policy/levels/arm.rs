@@ -33,7 +33,7 @@ impl Cell {
         self.ended != NONE || usize::from(self.outlived.max(self.assumed)) > level
     }
 
-    pub(super) fn has_ended(self) -> bool {
+    fn has_ended(self) -> bool {
         self.ended != NONE
     }
 
